@@ -1,0 +1,26 @@
+//! The vocabulary of a versioned table, and the one protocol for changing it.
+//!
+//! In reading order: what a state is called ([`version`], [`timeline`]), what is in it ([`table`], [`file`],
+//! [`scan`], [`expr`], [`listing`]), how it changes ([`change`], [`conflict`], [`commit`], [`maintain`]), where
+//! it lies ([`path`], [`storage`]), who provides it ([`format`](mod@format), [`extension`], [`catalog`]).
+pub mod catalog;
+pub mod change;
+pub mod commit;
+pub mod conflict;
+pub mod env;
+pub mod error;
+pub mod expr;
+pub mod extension;
+pub mod file;
+pub mod format;
+pub mod lineage;
+pub mod listing;
+pub mod maintain;
+pub mod path;
+pub mod scan;
+pub mod storage;
+pub mod table;
+pub mod timeline;
+pub mod version;
+
+pub use error::{Error, ErrorKind, Result};

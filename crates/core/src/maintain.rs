@@ -1,0 +1,86 @@
+//! Upkeep of a table, in words that mean the same for every format.
+use std::time::Duration;
+
+use crate::{
+    commit::Publish,
+    expr::Predicate,
+    path::FilePath,
+    scan::ScanTask,
+    version::{AsOf, Millis, VersionId},
+};
+
+/// An upkeep action. Each names the procedure that calls it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Maintenance {
+    /// `expire_snapshots`, `clean`, Delta log clean-up: forget versions.
+    Expire(Retain),
+    /// Delete files no kept version needs, tombstoned or unknown.
+    Vacuum { retain: Retain, older_than: Millis },
+    /// `remove_orphan_files`: delete files no metadata ever named.
+    RemoveOrphans { older_than: Millis },
+    /// `optimize`, `compact`, `rewrite_data_files`: fewer, larger files; same rows.
+    Compact { filter: Predicate, target_bytes: u64 },
+    /// `rollback_to`, Hudi `restore`: versions newer than `to` cease to exist.
+    ///
+    /// Not `Change::Restore`, which keeps history and makes a new version with the old rows.
+    RollBack { to: AsOf },
+    /// `checkpoint`, `rewrite_manifests`, archival: same versions, cheaper to load.
+    Checkpoint,
+}
+
+/// Which versions stay. A version stays if any rule keeps it; refs always do.
+#[derive(Debug, Clone, Default)]
+pub struct Retain {
+    pub newer_than: Option<Millis>,
+    pub at_least: usize,
+    pub age: Option<Duration>,
+    pub ids: Vec<VersionId>,
+}
+
+/// What an action would do. Nothing has happened yet: a dry run is this value, printed.
+#[derive(Debug, Default)]
+pub struct MaintenancePlan {
+    /// Carried out in this order. Whoever crashes between two steps leaves orphans, never dangling references.
+    pub steps: Vec<Step>,
+    /// The state the plan was made on; `run` refuses it when the table has moved in a way that matters.
+    pub head: Option<VersionId>,
+    /// Sentences for people: what is kept and why, what other engines will not respect.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug)]
+pub enum Step {
+    /// An object that is not yet visible: a checkpoint, a manifest. Made by a producer, not held in memory.
+    Write { path: String, body: Body },
+    /// Row groups to rewrite, into one commit; only the engine can do it.
+    Rewrite(Vec<ScanTask>),
+    /// Metadata to make visible.
+    Publish(Publish),
+    /// Deleted as a batch. Before it, refs and head are read again.
+    Delete(Vec<Doomed>),
+}
+
+/// The bytes of a [`Step::Write`].
+pub enum Body {
+    Bytes(bytes::Bytes),
+    Stream(futures::stream::BoxStream<'static, crate::Result<bytes::Bytes>>),
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
+            Self::Stream(_) => f.write_str("a stream"),
+        }
+    }
+}
+
+/// A file a plan would delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doomed {
+    pub path: FilePath,
+    pub bytes: Option<u64>,
+    /// `removed in version 12, 9 days ago`; `no version names it, last written 2026-11-02`.
+    pub why: String,
+}
