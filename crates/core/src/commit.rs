@@ -1,17 +1,34 @@
 //! The one way a table changes: begin, stage, publish; on losing, check, rebase, again.
+//!
+//! 1. Where publishing excludes nobody, take the lease; there, and after every loss, read the versions committed since the
+//!    base. If one carries our write id we have won. Else each must leave our commit standing ([`conflict`]), and the last
+//!    one *that was checked* is the new base: "latest" could hold one that nobody checked.
+//! 2. Stage the commit on the base.
+//! 3. Ask for the lease again, and publish.
+//! 4. Won: done. Anything else: pause, look as in 1. While nobody holds the slot, publish the same bytes at the same slot
+//!    again; once somebody else does, go on at 1.
+//!
+//! A conditional write that got no answer may land at any later time, but only in its slot: so the slot must be ours or
+//! another's before anything new is staged. Until then every error is [`ErrorKind::Unknown`], and nothing is abandoned.
+//!
+//! [`conflict`]: crate::conflict
+//! [`ErrorKind::Unknown`]: crate::ErrorKind::Unknown
 use std::{collections::BTreeMap, fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use self::attempts::commit;
 use crate::{
-    Result,
+    Error, Result,
     change::Application,
     storage::{Put, Storage},
     table::Snapshot,
     timeline::Action,
     version::Version,
 };
+
+mod attempts;
 
 /// What a writer means to do, before it writes a byte.
 #[derive(Debug, Clone)]
@@ -82,3 +99,26 @@ pub struct Committed {
     /// How often it was rebased over other writers.
     pub rebased: u32,
 }
+
+/// Publishes by creating objects: for tables whose directory is the truth.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StoragePublisher;
+
+#[async_trait]
+impl Publisher for StoragePublisher {
+    async fn publish(&self, storage: &Storage, publish: &Publish) -> Result<Put> {
+        match publish {
+            Publish::Create { path, body } => storage.create(path, body.clone()).await,
+            Publish::Swap { .. } => Err(no_catalog("moves a pointer")),
+            Publish::Request(_) => Err(no_catalog("is a request")),
+        }
+    }
+}
+
+fn no_catalog(step: &str) -> Error {
+    Error::unsupported(format!("the commit {step}, which only a catalog can do"))
+        .with_hint("open the table through its catalog")
+}
+
+#[cfg(test)]
+mod tests;

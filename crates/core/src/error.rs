@@ -33,6 +33,25 @@ pub enum ErrorKind {
     Internal,
 }
 
+impl ErrorKind {
+    /// The exit code of a program that ends with such an error. Stable: scripts rest on it.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Invalid | Self::AlreadyExists => 2,
+            Self::NotFound => 3,
+            Self::Conflict => 4,
+            Self::Refused => 5,
+            Self::Corrupt => 6,
+            Self::Unsupported => 7,
+            Self::Unauthorized => 8,
+            Self::Unavailable => 9,
+            Self::Unknown => 10,
+            Self::Limit => 11,
+            Self::Internal => 70,
+        }
+    }
+}
+
 /// The error of every public Lakebed function: a precise cause, a kind to act on, and often a next step.
 pub struct Error {
     inner: Box<Inner>,
@@ -110,5 +129,30 @@ impl fmt::Display for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.inner.cause.source()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_are_stable() {
+        for (kind, code) in [
+            (ErrorKind::Invalid, 2),
+            (ErrorKind::AlreadyExists, 2),
+            (ErrorKind::NotFound, 3),
+            (ErrorKind::Conflict, 4),
+            (ErrorKind::Refused, 5),
+            (ErrorKind::Corrupt, 6),
+            (ErrorKind::Unsupported, 7),
+            (ErrorKind::Unauthorized, 8),
+            (ErrorKind::Unavailable, 9),
+            (ErrorKind::Unknown, 10),
+            (ErrorKind::Limit, 11),
+            (ErrorKind::Internal, 70),
+        ] {
+            assert_eq!(kind.exit_code(), code, "{kind:?}");
+        }
     }
 }

@@ -106,6 +106,16 @@ pub enum DeletePlace {
     Inline(Vec<u8>),
 }
 
+impl DeletePlace {
+    /// The file the bytes are in; `None` when they are inline.
+    pub fn path(&self) -> Option<&FilePath> {
+        match self {
+            Self::File(path) | Self::Range { path, .. } => Some(path),
+            Self::Inline(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum DeleteKind {
     /// A bitmap of row positions of one data file.

@@ -1,8 +1,9 @@
 //! The vocabulary of a versioned table, and the one protocol for changing it.
 //!
-//! In reading order: what a state is called ([`version`], [`timeline`]), what is in it ([`table`], [`file`],
-//! [`scan`], [`expr`], [`listing`]), how it changes ([`change`], [`conflict`], [`commit`], [`maintain`]), where
-//! it lies ([`path`], [`storage`]), who provides it ([`format`](mod@format), [`extension`], [`catalog`]).
+//! In reading order: what a state is called ([`version`], [`timeline`]) and how people name it ([`rev`], [`time`]), what
+//! is in it ([`table`], [`file`](mod@file), [`scan`], [`expr`], [`prune`], [`listing`]), how it changes ([`change`],
+//! [`conflict`], [`commit`], [`maintain`]), where it lies ([`path`], [`storage`]), who provides it
+//! ([`format`](mod@format), [`extension`], [`catalog`]).
 pub mod catalog;
 pub mod change;
 pub mod commit;
@@ -17,10 +18,16 @@ pub mod lineage;
 pub mod listing;
 pub mod maintain;
 pub mod path;
+pub mod prune;
+pub mod rev;
 pub mod scan;
 pub mod storage;
 pub mod table;
+pub mod time;
 pub mod timeline;
 pub mod version;
+
+#[cfg(test)]
+mod toy;
 
 pub use error::{Error, ErrorKind, Result};

@@ -1,13 +1,21 @@
 //! Upkeep of a table, in words that mean the same for every format.
+//!
+//! A plan is made first and printed, or carried out by [`run`] exactly as it is. Its deletes come last and in batches:
+//! before each, refs and head are read again, and the plan stops where something it would delete has become reachable.
+//! Whatever stops it, what is done is complete, and the plan can be made anew.
 use std::time::Duration;
 
+pub use self::apply::{Applied, run};
 use crate::{
     commit::Publish,
     expr::Predicate,
     path::FilePath,
     scan::ScanTask,
-    version::{AsOf, Millis, VersionId},
+    timeline::Timeline,
+    version::{AsOf, Millis, Ref, Version, VersionId},
 };
+
+mod apply;
 
 /// An upkeep action. Each names the procedure that calls it.
 #[derive(Debug, Clone)]
@@ -38,6 +46,24 @@ pub struct Retain {
     pub ids: Vec<VersionId>,
 }
 
+impl Retain {
+    /// The versions of one line of history that stay, oldest first: those a rule keeps, those refs name, and the newest.
+    pub fn kept<'a>(&self, timeline: &'a Timeline, refs: &[Ref], now: Millis) -> Vec<&'a Version> {
+        let versions: Vec<&Version> = timeline.versions().collect();
+        let newest = versions.len().saturating_sub(self.at_least.max(1));
+        // An age too long for the calendar keeps everything.
+        let oldest = self.age.map(|age| now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)));
+        let stays = |(at, it): &(usize, &Version)| {
+            *at >= newest
+                || self.newer_than.is_some_and(|than| it.committed_at > than)
+                || oldest.is_some_and(|oldest| it.committed_at.0 > oldest)
+                || self.ids.contains(&it.id)
+                || refs.iter().any(|named| named.version == it.id)
+        };
+        versions.into_iter().enumerate().filter(stays).map(|(_, it)| it).collect()
+    }
+}
+
 /// What an action would do. Nothing has happened yet: a dry run is this value, printed.
 #[derive(Debug, Default)]
 pub struct MaintenancePlan {
@@ -45,6 +71,9 @@ pub struct MaintenancePlan {
     pub steps: Vec<Step>,
     /// The state the plan was made on; `run` refuses it when the table has moved in a way that matters.
     pub head: Option<VersionId>,
+    /// Versions that cease to exist ([`Maintenance::RollBack`]): what they reach may be deleted. No version may be
+    /// committed while such a plan is under way.
+    pub forgets: Vec<VersionId>,
     /// Sentences for people: what is kept and why, what other engines will not respect.
     pub notes: Vec<String>,
 }
@@ -84,3 +113,6 @@ pub struct Doomed {
     /// `removed in version 12, 9 days ago`; `no version names it, last written 2026-11-02`.
     pub why: String,
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,6 +83,10 @@ pub trait Snapshot: Any + Debug + Send + Sync {
     fn schema(&self) -> &SchemaRef;
     fn layout(&self) -> &Layout;
     fn properties(&self) -> &BTreeMap<String, String>;
+    /// Whether rows keep an id and the version that wrote them, so that both can be read.
+    fn tracks_rows(&self) -> bool {
+        false
+    }
     /// What `DESCRIBE DETAIL` and `info` show beyond schema, layout and properties, in display order.
     fn facts(&self) -> Vec<(String, serde_json::Value)>;
     /// Files to read for `scan`, pruned; the stream may be dropped early.

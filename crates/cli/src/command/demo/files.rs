@@ -1,0 +1,85 @@
+//! The files of the table that the demo carries. Made by demo/make.py.
+/// When each version was committed, in milliseconds since 1970.
+pub(super) const COMMITTED_AT: &[u64] = &[
+    1_793_610_000_000,
+    1_793_703_600_000,
+    1_793_790_000_000,
+    1_793_876_400_000,
+    1_793_966_400_000,
+    1_794_052_800_000,
+    1_794_139_200_000,
+    1_794_225_600_000,
+];
+
+/// Path below the table's folder, and content.
+pub(super) const FILES: &[(&str, &[u8])] = &[
+    (
+        "_delta_log/00000000000000000000.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000000.json"),
+    ),
+    (
+        "_delta_log/00000000000000000001.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000001.json"),
+    ),
+    (
+        "_delta_log/00000000000000000002.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000002.json"),
+    ),
+    (
+        "_delta_log/00000000000000000003.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000003.json"),
+    ),
+    (
+        "_delta_log/00000000000000000004.checkpoint.parquet",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000004.checkpoint.parquet"),
+    ),
+    (
+        "_delta_log/00000000000000000004.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000004.json"),
+    ),
+    (
+        "_delta_log/00000000000000000005.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000005.json"),
+    ),
+    (
+        "_delta_log/00000000000000000006.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000006.json"),
+    ),
+    (
+        "_delta_log/00000000000000000007.json",
+        include_bytes!("../../../demo/orders/_delta_log/00000000000000000007.json"),
+    ),
+    ("_delta_log/_last_checkpoint", include_bytes!("../../../demo/orders/_delta_log/_last_checkpoint")),
+    (
+        "part-00000-0c68fc63-74e8-49f5-a962-2380c4811d62-c000.zstd.parquet",
+        include_bytes!("../../../demo/orders/part-00000-0c68fc63-74e8-49f5-a962-2380c4811d62-c000.zstd.parquet"),
+    ),
+    (
+        "part-00000-1c914cf8-d3bd-4ce0-bbe6-3081806bf109-c000.snappy.parquet",
+        include_bytes!("../../../demo/orders/part-00000-1c914cf8-d3bd-4ce0-bbe6-3081806bf109-c000.snappy.parquet"),
+    ),
+    (
+        "part-00000-8530b66e-08e9-47e9-8b18-17ca801c159b-c000.snappy.parquet",
+        include_bytes!("../../../demo/orders/part-00000-8530b66e-08e9-47e9-8b18-17ca801c159b-c000.snappy.parquet"),
+    ),
+    (
+        "part-00000-bc6a41dd-6d40-48b7-87c5-bce1621035d3-c000.snappy.parquet",
+        include_bytes!("../../../demo/orders/part-00000-bc6a41dd-6d40-48b7-87c5-bce1621035d3-c000.snappy.parquet"),
+    ),
+    (
+        "part-00000-d1cdc970-77f6-41fe-b085-43a7f11c8d07-c000.snappy.parquet",
+        include_bytes!("../../../demo/orders/part-00000-d1cdc970-77f6-41fe-b085-43a7f11c8d07-c000.snappy.parquet"),
+    ),
+    (
+        "part-00000-da3919ca-5fb3-43c0-b0fe-12bb9b317eec-c000.snappy.parquet",
+        include_bytes!("../../../demo/orders/part-00000-da3919ca-5fb3-43c0-b0fe-12bb9b317eec-c000.snappy.parquet"),
+    ),
+    (
+        "part-00000-dfbe0c91-997e-4904-92d8-c35482ca4d01-c000.zstd.parquet",
+        include_bytes!("../../../demo/orders/part-00000-dfbe0c91-997e-4904-92d8-c35482ca4d01-c000.zstd.parquet"),
+    ),
+    (
+        "part-00000-e10d3510-559a-4ed3-8180-2e8ec1634960-c000.snappy.parquet",
+        include_bytes!("../../../demo/orders/part-00000-e10d3510-559a-4ed3-8180-2e8ec1634960-c000.snappy.parquet"),
+    ),
+];

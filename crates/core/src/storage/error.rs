@@ -1,0 +1,69 @@
+//! What a store's answer means: for reads an error kind, for conditional writes one of three outcomes.
+//!
+//! The client of `object_store` retries 5xx, 429, 408 and connection errors on its own, also for conditional writes.
+//! So "already exists" after a retry may mean our own first try, a 409 may mean that nobody's write landed, and a
+//! timeout may mean anything: all of them are [`Put::Unknown`]. No safety rests on telling them from a loss: a commit
+//! looks for its own write id after either. It rests on never calling an unknown write a failure.
+use object_store::Error as StoreError;
+
+use super::{Put, local::DiskError};
+use crate::{Error, ErrorKind, Result};
+
+/// An error of the store about `what`, with the kind that tells what to do.
+pub fn storage_error(what: &str, err: StoreError) -> Error {
+    if let StoreError::Generic { source, .. } = &err
+        && let Some(disk) = source.downcast_ref::<DiskError>()
+    {
+        return disk.describe(what);
+    }
+    let kind = match &err {
+        StoreError::NotFound { .. } => ErrorKind::NotFound,
+        StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => ErrorKind::Unauthorized,
+        StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => ErrorKind::Unsupported,
+        StoreError::InvalidPath { .. } | StoreError::UnknownConfigurationKey { .. } => ErrorKind::Invalid,
+        _ => ErrorKind::Unavailable,
+    };
+    Error::new(kind, format!("{}: {err}", what.escape_debug()))
+}
+
+/// What became of a conditional create of `what`.
+pub(super) fn outcome<T>(what: &str, put: Result<T, StoreError>) -> Result<Put> {
+    let err = match put {
+        Ok(_) => return Ok(Put::Won),
+        Err(err) => err,
+    };
+    let text = err.to_string();
+    match &err {
+        StoreError::AlreadyExists { .. } | StoreError::Precondition { .. } if !retried(&text) && !conflicted(&text) => {
+            Ok(Put::Lost)
+        }
+        StoreError::Generic { source, .. } if source.downcast_ref::<DiskError>().is_some_and(DiskError::unsent) => {
+            Err(storage_error(what, err))
+        }
+        StoreError::NotFound { .. }
+        | StoreError::PermissionDenied { .. }
+        | StoreError::Unauthenticated { .. }
+        | StoreError::NotSupported { .. }
+        | StoreError::NotImplemented { .. }
+        | StoreError::InvalidPath { .. }
+        | StoreError::UnknownConfigurationKey { .. }
+            if !retried(&text) =>
+        {
+            Err(storage_error(what, err))
+        }
+        _ => {
+            tracing::warn!(object = what, answer = %text, "the store did not say whether it created the object");
+            Ok(Put::Unknown)
+        }
+    }
+}
+
+/// Whether the client met this answer after a try of which it knows nothing: it says so in its text only.
+fn retried(text: &str) -> bool {
+    text.contains(" retries, max_retries")
+}
+
+/// "Conflict": two conditional writes met, and this one may be the one to try again (S3's 409).
+fn conflicted(text: &str) -> bool {
+    text.contains("status code: 409")
+}

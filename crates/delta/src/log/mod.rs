@@ -1,0 +1,96 @@
+//! The transaction log: which files there are, and what they say.
+//!
+//! 1. Read the hint. It may be torn, stale or ahead: it only chooses where the listing starts ([`hint`]).
+//! 2. List `_delta_log` from there ([`listing`]).
+//! 3. Choose what to read for one version: the newest complete checkpoint at or below it, then commits and
+//!    compacted files up to it ([`segment`]).
+//! 4. Read commits ([`commit`] for all they say, [`actions`] for files by the column).
+//!
+//! Spec: Delta PROTOCOL.md, "Delta Log Entries", "Action Reconciliation".
+pub(crate) mod actions;
+pub(crate) mod commit;
+pub(crate) mod error;
+pub(crate) mod hint;
+pub(crate) mod line;
+pub(crate) mod listing;
+pub(crate) mod segment;
+
+use bytes::Bytes;
+use lakebed_core::{Result, path::FilePath, storage::Storage};
+
+pub(crate) use self::{
+    commit::Commit,
+    error::LogError,
+    listing::{Listed, Listing},
+};
+use crate::{layout, spec::CommitInfo};
+
+/// No file of the log may be larger: what is read whole is held in memory.
+pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// The log of one table. Holds nothing but the place.
+#[derive(Debug, Clone)]
+pub(crate) struct Log {
+    storage: Storage,
+}
+
+impl Log {
+    pub(crate) fn new(storage: Storage) -> Self {
+        Self { storage }
+    }
+
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// Every file of the log, from version 0 or the oldest that is left.
+    ///
+    /// # Errors
+    /// [`LogError::NotATable`] when there is no commit and no checkpoint.
+    pub(crate) async fn listing(&self) -> Result<Listing> {
+        self.listing_from(0).await?.some_table(&self.storage)
+    }
+
+    /// The files of versions from `first` on; empty if there are none.
+    pub(crate) async fn listing_from(&self, first: u64) -> Result<Listing> {
+        Listing::read(&self.storage, first, u64::MAX).await
+    }
+
+    /// Everything commit `version` says, in its order.
+    ///
+    /// # Errors
+    /// [`LogError::NoCommit`] when the file is gone; corrupt when it is no commit.
+    pub(crate) async fn read_commit(&self, version: u64) -> Result<Commit> {
+        let path = layout::commit_path(version);
+        match self.read(&path).await? {
+            Some(body) => Commit::parse(version, body),
+            None => Err(LogError::NoCommit { version }.into()),
+        }
+    }
+
+    /// What commit `version` says of itself, `None` where it says nothing; reads the first kilobytes when they
+    /// suffice. `bytes` is the commit's size as listed.
+    pub(crate) async fn read_commit_info(&self, version: u64, bytes: u64) -> Result<Option<CommitInfo>> {
+        const HEAD: u64 = 8 << 10;
+        if bytes > HEAD {
+            let path = FilePath::below(layout::commit_path(version));
+            let head = self.storage.read_range(&path, 0..HEAD).await?;
+            if let Some(info) = commit::first_line_info(&head) {
+                return Ok(Some(info));
+            }
+        }
+        Ok(self.read_commit(version).await?.info().cloned())
+    }
+
+    /// A whole file of the log, or `None` where there is none.
+    pub(crate) async fn read(&self, path: &str) -> Result<Option<Bytes>> {
+        let body = self.storage.read(&FilePath::below(path)).await?;
+        match body {
+            Some(body) if body.len() as u64 > MAX_FILE_BYTES => {
+                Err(LogError::TooLarge { file: path.to_owned(), bytes: body.len() as u64, limit: MAX_FILE_BYTES }
+                    .into())
+            }
+            body => Ok(body),
+        }
+    }
+}

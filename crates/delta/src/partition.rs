@@ -1,0 +1,204 @@
+//! Partition values: the text in the log ⟷ values of the column's type.
+//!
+//! The log spells every value as text; the directories of data files are never looked at. Null and the empty string
+//! both mean NULL, for every type.
+//!
+//! | type | spellings |
+//! |---|---|
+//! | integers | decimal digits |
+//! | decimal | plain or with exponent; no more fraction digits than the column |
+//! | float, double | Java's: `1.0E10`, `NaN`, `Infinity`, `-Infinity` |
+//! | boolean | `true`, `false` |
+//! | date | `yyyy-MM-dd` |
+//! | timestamp | `yyyy-MM-dd HH:mm:ss[.SSSSSS]`, taken as UTC; ISO 8601 with zone, as `2024-06-14T09:58:54.123456Z` |
+//! | timestamp_ntz | either form without zone |
+//! | binary | one character a byte |
+//!
+//! Spec: Delta PROTOCOL.md, "Partition Value Serialization".
+use arrow_schema::{DataType, Field, TimeUnit};
+use lakebed_core::expr::Scalar;
+
+use crate::error::DeltaError;
+
+pub(crate) mod text;
+
+/// The value of partition column `field` of a file.
+///
+/// # Errors
+/// Names the file and the column when the text is no value of the column's type.
+pub(crate) fn parse(file: &str, field: &Field, text: Option<&str>) -> Result<Option<Scalar>, DeltaError> {
+    let Some(text) = text.filter(|it| !it.is_empty()) else { return Ok(None) };
+    match value(text, field.data_type()) {
+        Some(value) => Ok(Some(value)),
+        None => Err(DeltaError::PartitionValue {
+            file: file.to_owned(),
+            column: field.name().clone(),
+            value: Some(text.to_owned()),
+            kind: field.data_type().to_string(),
+        }),
+    }
+}
+
+/// Whether a timestamp's text leaves its zone to be guessed: it was written in the writer's local time.
+pub(crate) fn lacks_zone(kind: &DataType, text: &str) -> bool {
+    let with_time = text.len() > "yyyy-MM-dd".len();
+    matches!(kind, DataType::Timestamp(_, Some(_))) && with_time && text::timestamp_with_zone(text).is_none()
+}
+
+/// A value of type `kind`; `None` if the text is none.
+fn value(text: &str, kind: &DataType) -> Option<Scalar> {
+    Some(match kind {
+        DataType::Utf8 => Scalar::Utf8(text.to_owned()),
+        DataType::Int8 => Scalar::Int(text.parse::<i8>().ok()?.into()),
+        DataType::Int16 => Scalar::Int(text.parse::<i16>().ok()?.into()),
+        DataType::Int32 => Scalar::Int(text.parse::<i32>().ok()?.into()),
+        DataType::Int64 => Scalar::Int(text.parse().ok()?),
+        DataType::Float32 => Scalar::Float(text.parse().ok()?),
+        DataType::Float64 => Scalar::Double(text.parse().ok()?),
+        DataType::Boolean => Scalar::Boolean(text::boolean(text)?),
+        DataType::Date32 => Scalar::Date(text::date(text)?),
+        DataType::Decimal128(precision, scale) => Scalar::Decimal(text::decimal(text, *precision, *scale)?, *scale),
+        DataType::Timestamp(TimeUnit::Microsecond, None) => Scalar::Timestamp(text::timestamp_without_zone(text)?),
+        DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => {
+            Scalar::Timestamp(text::timestamp_with_zone(text).or_else(|| text::timestamp_without_zone(text))?)
+        }
+        DataType::Binary => Scalar::Binary(text.chars().map(|it| u8::try_from(it).ok()).collect::<Option<_>>()?),
+        _ => return None,
+    })
+}
+
+/// A value as JSON, for listings: numbers as numbers, times in ISO 8601, decimals as text so that no digit is lost.
+pub(crate) fn json(value: &Scalar, kind: &DataType) -> serde_json::Value {
+    match value {
+        Scalar::Boolean(it) => (*it).into(),
+        Scalar::Int(it) => (*it).into(),
+        Scalar::Decimal(unscaled, scale) => text::show_decimal(*unscaled, *scale).into(),
+        Scalar::Float(it) if it.is_finite() => f64::from(*it).into(),
+        Scalar::Float(it) => text::show_odd_float((*it).into()).into(),
+        Scalar::Double(it) if it.is_finite() => (*it).into(),
+        Scalar::Double(it) => text::show_odd_float(*it).into(),
+        Scalar::Utf8(it) => it.as_str().into(),
+        Scalar::Binary(it) => it.iter().map(|it| format!("{it:02x}")).collect::<String>().into(),
+        Scalar::Date(days) => text::show_date(*days).into(),
+        Scalar::Timestamp(micros) => {
+            let zone = if matches!(kind, DataType::Timestamp(_, Some(_))) { "Z" } else { "" };
+            format!("{}{zone}", text::show_micros(*micros)).into()
+        }
+        Scalar::TimestampNanos(nanos) => text::show_micros(nanos.div_euclid(1000)).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: DataType, text: &str, expected: Option<Scalar>) {
+        let field = Field::new("p", kind, true);
+        match (parse("part-0.parquet", &field, Some(text)), expected) {
+            (Ok(found), Some(expected)) => assert_eq!(found, Some(expected), "{text}"),
+            (Err(err), None) => {
+                let message = err.to_string();
+                assert!(message.contains("part-0.parquet") && message.contains("column `p`"), "{message}");
+            }
+            (found, expected) => panic!("{text}: {found:?}, not {expected:?}"),
+        }
+    }
+
+    const ZONED: fn() -> DataType = || DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    const LOCAL: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+    #[test]
+    fn null_and_the_empty_string_are_null_for_every_type() {
+        for kind in
+            [DataType::Utf8, DataType::Int32, DataType::Boolean, ZONED(), DataType::Decimal128(5, 2), DataType::Binary]
+        {
+            let field = Field::new("p", kind, true);
+            assert_eq!(parse("f", &field, None).unwrap(), None);
+            assert_eq!(parse("f", &field, Some("")).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn numbers_keep_to_their_width() {
+        check(DataType::Int8, "-128", Some(Scalar::Int(-128)));
+        check(DataType::Int8, "128", None);
+        check(DataType::Int64, "9223372036854775807", Some(Scalar::Int(i64::MAX)));
+        check(DataType::Int32, "1.0", None);
+        check(DataType::Decimal128(8, 5), "234.00000", Some(Scalar::Decimal(23_400_000, 5)));
+        check(DataType::Decimal128(8, 5), "-0.5", Some(Scalar::Decimal(-50_000, 5)));
+        check(DataType::Decimal128(8, 5), "1E+2", Some(Scalar::Decimal(10_000_000, 5)));
+        check(DataType::Decimal128(8, 5), "1E-5", Some(Scalar::Decimal(1, 5)));
+        check(DataType::Decimal128(8, 5), "0.000001", None);
+        check(DataType::Decimal128(8, 5), "1000", None);
+        check(DataType::Decimal128(8, 5), "1E+9999999", None);
+    }
+
+    #[test]
+    fn floats_are_spelled_as_java_spells_them() {
+        check(DataType::Float64, "1.0E10", Some(Scalar::Double(1.0e10)));
+        check(DataType::Float64, "-Infinity", Some(Scalar::Double(f64::NEG_INFINITY)));
+        check(DataType::Float32, "0.5", Some(Scalar::Float(0.5)));
+        let field = Field::new("p", DataType::Float64, true);
+        let Some(Scalar::Double(nan)) = parse("f", &field, Some("NaN")).unwrap() else { panic!("no double") };
+        assert!(nan.is_nan());
+        check(DataType::Float64, "one", None);
+    }
+
+    #[test]
+    fn timestamps_have_three_spellings() {
+        let noon = 1_718_366_334_123_456;
+        check(ZONED(), "2024-06-14 11:58:54.123456", Some(Scalar::Timestamp(noon)));
+        check(ZONED(), "2024-06-14T11:58:54.123456Z", Some(Scalar::Timestamp(noon)));
+        check(ZONED(), "2024-06-14T13:58:54.123456+02:00", Some(Scalar::Timestamp(noon)));
+        check(LOCAL, "2024-06-14 11:58:54.123456", Some(Scalar::Timestamp(noon)));
+        check(LOCAL, "2024-06-14T11:58:54.123456", Some(Scalar::Timestamp(noon)));
+        check(LOCAL, "2024-06-14T11:58:54.123456Z", None);
+        check(LOCAL, "2000-01-01", Some(Scalar::Timestamp(946_684_800_000_000)));
+        check(ZONED(), "1969-12-31 23:59:59.9", Some(Scalar::Timestamp(-100_000)));
+        check(ZONED(), "2024-06-14 25:00:00", None);
+        check(ZONED(), "2024-06-14 11:58:54.1234567", None);
+        assert!(lacks_zone(&ZONED(), "2024-06-14 11:58:54") && !lacks_zone(&ZONED(), "2024-06-14T11:58:54Z"));
+        assert!(!lacks_zone(&LOCAL, "2024-06-14 11:58:54"));
+    }
+
+    #[test]
+    fn dates_reach_from_year_one_to_beyond_9999() {
+        check(DataType::Date32, "0001-01-01", Some(Scalar::Date(-719_162)));
+        check(DataType::Date32, "9999-12-31", Some(Scalar::Date(2_932_896)));
+        check(DataType::Date32, "+10000-01-01", Some(Scalar::Date(2_932_897)));
+        check(DataType::Date32, "2023-02-29", None);
+        check(DataType::Date32, "2023-2-3", None);
+        check(DataType::Date32, "2023-02-03 ", None);
+    }
+
+    #[test]
+    fn other_types() {
+        check(DataType::Boolean, "true", Some(Scalar::Boolean(true)));
+        check(DataType::Boolean, "yes", None);
+        check(DataType::Binary, "\u{1}\u{ff}", Some(Scalar::Binary(vec![1, 255])));
+        check(DataType::Binary, "€", None);
+        check(DataType::Utf8, " a b ", Some(Scalar::Utf8(" a b ".into())));
+    }
+
+    #[test]
+    fn values_are_shown_as_json() {
+        let show = |kind: DataType, value: Scalar| json(&value, &kind).to_string();
+        assert_eq!(show(DataType::Int32, Scalar::Int(3)), "3");
+        assert_eq!(show(DataType::Decimal128(5, 2), Scalar::Decimal(-5, 2)), "\"-0.05\"");
+        assert_eq!(show(DataType::Float64, Scalar::Double(f64::NAN)), "\"NaN\"");
+        assert_eq!(show(DataType::Date32, Scalar::Date(0)), "\"1970-01-01\"");
+        assert_eq!(show(ZONED(), Scalar::Timestamp(-1)), "\"1969-12-31T23:59:59.999999Z\"");
+        assert_eq!(show(LOCAL, Scalar::Timestamp(0)), "\"1970-01-01T00:00:00\"");
+        assert_eq!(show(DataType::Binary, Scalar::Binary(vec![0, 255])), "\"00ff\"");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in ".{0,40}", digits in "[-+0-9.eE:TZ ]{0,30}") {
+            for kind in [DataType::Decimal128(38, 37), DataType::Date32, ZONED(), LOCAL, DataType::Float32, DataType::Binary] {
+                let _ = value(&text, &kind);
+                let _ = value(&digits, &kind);
+            }
+        }
+    }
+}

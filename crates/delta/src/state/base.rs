@@ -1,0 +1,152 @@
+//! Finding something to rebuild a version from.
+//!
+//! Complete checkpoints are tried newest first. One that cannot be read is a warning, and the next older is taken;
+//! when the listing began at a hint and has no more, the log is listed from its start. Last comes the log alone,
+//! from version 0. Only when nothing is left is it an error.
+use std::{collections::BTreeSet, sync::Arc};
+
+use futures::future;
+use lakebed_core::{Error, ErrorKind, Result};
+
+use super::{Base, commits};
+use crate::{
+    checkpoint::Checkpoint,
+    layout::LogFileKind,
+    log::{
+        Listing, Log, LogError,
+        listing::CheckpointFiles,
+        segment::{Compacted, Segment},
+    },
+    spec::LastCheckpointV2,
+};
+
+pub(super) struct Finder<'a> {
+    log: &'a Log,
+    listing: Listing,
+    version: u64,
+    hint: Option<&'a LastCheckpointV2>,
+    /// Names of checkpoints that proved to be damaged.
+    pub(super) avoid: BTreeSet<String>,
+    complete: bool,
+}
+
+impl<'a> Finder<'a> {
+    /// `listing` begins at 0 or at a hint, and shows every file from there to `version`.
+    pub(super) fn new(log: &'a Log, listing: Listing, version: u64, hint: Option<&'a LastCheckpointV2>) -> Self {
+        Self { log, listing, version, hint, avoid: BTreeSet::new(), complete: false }
+    }
+
+    /// Whether there is a checksum file of `version`.
+    pub(super) fn checksum(&self, version: u64) -> Option<&crate::log::Listed> {
+        self.listing.checksum(version)
+    }
+
+    /// The listing as far as it was needed.
+    pub(super) fn into_listing(self) -> Listing {
+        self.listing
+    }
+
+    /// The newest segment that no damaged checkpoint stands in the way of; reads nothing but listings.
+    pub(super) async fn segment(&mut self, warnings: &mut Vec<String>) -> Result<Segment> {
+        loop {
+            let (checkpoints, said) = self.listing.checkpoints();
+            let usable = |it: &CheckpointFiles| it.version <= self.version && !self.avoid.contains(&it.name());
+            let base = checkpoints.into_iter().find(usable);
+            let whole = self.complete || self.listing.first == 0;
+            if base.is_some() || whole {
+                for warning in said {
+                    if !warnings.contains(&warning) {
+                        warnings.push(warning);
+                    }
+                }
+                return Ok(Segment::on(&self.listing, self.version, base, Compacted::Use)?);
+            }
+            self.listing = Listing::read(self.log.storage(), 0, self.version).await?;
+            self.complete = true;
+        }
+    }
+
+    /// Reads the newest base that can be read.
+    pub(super) async fn load(&mut self, warnings: &mut Vec<String>) -> Result<Base> {
+        let mut damage: Option<Error> = None;
+        loop {
+            let segment = match (self.segment(warnings).await, damage.take()) {
+                (Ok(segment), _) => segment,
+                (Err(err), Some(damage)) => return Err(because(err, damage)),
+                (Err(err), None) => return Err(err),
+            };
+            let Some(files) = segment.checkpoint.clone() else {
+                let commits = self.commits(&segment, warnings).await?;
+                return Ok(Base { segment, checkpoint: None, commits });
+            };
+            let opened = Checkpoint::open(self.log, &files, self.hint);
+            let (opened, commits) = future::join(opened, self.commits(&segment, warnings)).await;
+            let checked = opened.and_then(|it| self.check(it, &files));
+            match checked {
+                Ok(checkpoint) => {
+                    return Ok(Base { segment, checkpoint: Some(Arc::new(checkpoint)), commits: commits? });
+                }
+                Err(err) if is_damage(&err) => {
+                    warnings.push(format!("checkpoint {} is not used: {err}", files.version));
+                    self.avoid.insert(files.name());
+                    damage = Some(err);
+                }
+                Err(err) => return Err(err),
+            }
+        }
+    }
+
+    /// A checkpoint holds the whole state, so it names protocol and metadata.
+    fn check(&self, checkpoint: Checkpoint, files: &CheckpointFiles) -> Result<Checkpoint> {
+        let missing = match (&checkpoint.small.protocol, &checkpoint.small.metadata) {
+            (Some(_), Some(_)) => return Ok(checkpoint),
+            (None, _) => "protocol",
+            (_, None) => "metaData",
+        };
+        let rule = format!("a checkpoint has a {missing} action");
+        Err(LogError::BadFile { file: files.name(), rule }.into())
+    }
+
+    /// The commits of a segment; without its compacted files when one of them is damaged.
+    async fn commits(
+        &self,
+        segment: &Segment,
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<Arc<crate::log::actions::ActionBatch>>> {
+        let compacted = segment.commits.iter().any(|it| matches!(it.file.kind, LogFileKind::Compacted { .. }));
+        let err = match commits::read(self.log, &segment.commits).await {
+            Err(err) if compacted && is_damage(&err) => err,
+            read => return read,
+        };
+        let plain = Segment::on(&self.listing, self.version, segment.checkpoint.clone(), Compacted::Avoid);
+        let Ok(plain) = plain else { return Err(err) };
+        let read = commits::read(self.log, &plain.commits).await?;
+        warnings.push(format!("compacted files are not used: {err}"));
+        Ok(read)
+    }
+}
+
+/// Whether an error says that a file is of no use, rather than that the store does not answer.
+pub(super) fn is_damage(err: &Error) -> bool {
+    matches!(
+        err.kind(),
+        ErrorKind::Corrupt | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Refused | ErrorKind::Unsupported
+    )
+}
+
+/// The error when nothing is left, with the damage that led there.
+pub(super) fn because(err: Error, damage: Error) -> Error {
+    let Some(version) = (match err.cause::<LogError>() {
+        Some(LogError::NoBase { missing, .. } | LogError::Gap { missing, .. }) => Some(*missing),
+        _ => None,
+    }) else {
+        return err;
+    };
+    let hint = err.hint().map(str::to_owned);
+    let error =
+        Error::from(LogError::NoUsableBase { version, reason: err.to_string(), checkpoint: damage.to_string() });
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}

@@ -1,0 +1,280 @@
+//! Damage to hints, checkpoints, compacted files and commits: a warning where the log can stand in, else an error that
+//! names the file; never a panic, never other rows.
+use lakebed_core::ErrorKind;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::world::{
+    World, add, checkpoint_bytes, checkpoint_fields, metadata, names, parquet_bytes, paths, protocol, state_lines, text,
+};
+
+const CHECKPOINT: &str = "00000000000000000010.checkpoint.parquet";
+
+async fn table() -> World {
+    let world = World::with_versions(13).await;
+    world.checkpoint(10).await;
+    world
+}
+
+#[tokio::test]
+async fn a_bad_hint_is_a_warning() {
+    for hint in [
+        "",
+        "{",
+        "null",
+        "[]",
+        r#"{"version":"ten"}"#,
+        r#"{"version":-1}"#,
+        r#"{"version":7}"#,
+        r#"{"version":12}"#,
+        r#"{"version":9999}"#,
+        r#"{"version":18446744073709551615}"#,
+        r#"{"version":10,"parts":3}"#,
+        r#"{"version":10,"v2Checkpoint":{"path":"x.json","sidecarFiles":[],"nonFileActions":[]}}"#,
+        "\0\0\0",
+    ] {
+        let world = table().await;
+        world.put("_last_checkpoint", hint).await;
+        assert_eq!(world.files().await, Ok(names(0..=13)), "{hint}");
+        let quiet = [r#"{"version":10"#, r#"{"version":7}"#].iter().any(|it| hint.starts_with(it))
+            || hint.contains("18446744073709551615");
+        assert_eq!(world.warnings().await.is_empty(), quiet, "{hint}: {:?}", world.warnings().await);
+    }
+}
+
+#[tokio::test]
+async fn a_checkpoint_cut_anywhere_is_a_warning() {
+    let world = table().await;
+    let whole = world.get(CHECKPOINT).await;
+    // Every byte of the footer's end, then steps through the rest.
+    let cuts = (0..whole.len()).filter(|it| *it % 97 == 0 || whole.len() - it < 64);
+    for cut in cuts {
+        world.put(CHECKPOINT, whole.slice(..cut)).await;
+        assert_eq!(world.files().await, Ok(names(0..=13)), "cut at {cut}");
+        assert!(!world.warnings().await.is_empty(), "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_old_commits_a_cut_checkpoint_is_an_error_that_says_so() {
+    let world = table().await;
+    for version in 0..=9 {
+        world.delete(&format!("{version:020}.json")).await;
+    }
+    let whole = world.get(CHECKPOINT).await;
+    assert_eq!(world.files().await, Ok(names(0..=13)));
+    world.put(CHECKPOINT, whole.slice(..whole.len() - 1)).await;
+    let err = world.latest().await.unwrap_err();
+    assert_eq!(err.kind(), ErrorKind::Corrupt);
+    let said = err.to_string();
+    assert!(said.contains("log version 0 is gone") && said.contains(CHECKPOINT), "{said}");
+}
+
+#[tokio::test]
+async fn an_older_checkpoint_stands_in_for_a_damaged_one() {
+    let world = World::with_versions(13).await;
+    world.checkpoint(5).await;
+    world.checkpoint(10).await;
+    for version in 0..=5 {
+        world.delete(&format!("{version:020}.json")).await;
+    }
+    world.put(CHECKPOINT, "PAR1 this is not PAR1").await;
+    assert_eq!(world.files().await, Ok(names(0..=13)));
+    let warnings = world.warnings().await;
+    assert!(warnings[0].starts_with("checkpoint 10 is not used: _delta_log/"), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn checkpoints_with_a_strange_schema_are_not_used() {
+    let lines = state_lines(10);
+    let without = |top: &str| checkpoint_fields().into_iter().filter(|it| it.name() != top).collect::<Vec<_>>();
+    let strange = [
+        parquet_bytes(&lines, without("add")),
+        parquet_bytes(&lines, without("metaData")),
+        parquet_bytes(&lines, without("protocol")),
+        parquet_bytes(&[json!({"x": 1})], vec![arrow_schema::Field::new("x", arrow_schema::DataType::Int64, true)]),
+        checkpoint_bytes(&[protocol(), metadata(&[], json!({})), json!({"add": {"path": "x"}})]),
+        checkpoint_bytes(&[protocol(), metadata(&[], json!({})), json!({"add": {"path": "x", "size": -1}})]),
+        checkpoint_bytes(&[protocol(), metadata(&[], json!({})), json!({"add": {"size": 1}})]),
+    ];
+    for (at, body) in strange.into_iter().enumerate() {
+        let world = table().await;
+        world.put(CHECKPOINT, body).await;
+        assert_eq!(world.files().await, Ok(names(0..=13)), "{at}");
+        assert_eq!(world.warnings().await.len(), 1, "{at}: {:?}", world.warnings().await);
+    }
+}
+
+#[tokio::test]
+async fn columns_that_may_be_missing_may_be_missing() {
+    for top in ["txn", "remove", "domainMetadata", "sidecar", "checkpointMetadata"] {
+        let world = table().await;
+        let fields = checkpoint_fields().into_iter().filter(|it| it.name() != top).collect();
+        world.put(CHECKPOINT, parquet_bytes(&state_lines(10), fields)).await;
+        for version in 0..=9 {
+            world.delete(&format!("{version:020}.json")).await;
+        }
+        assert_eq!(world.files().await, Ok(names(0..=13)), "{top}");
+        assert_eq!(world.latest().await.unwrap().transaction("app"), (top != "txn").then_some(7));
+    }
+}
+
+#[tokio::test]
+async fn a_v2_checkpoint_without_a_sidecar_falls_back() {
+    let world = table().await;
+    let lines = [
+        json!({"checkpointMetadata": {"version": 12}}),
+        protocol(),
+        metadata(&[], json!({})),
+        json!({"sidecar": {"path": "gone.parquet", "sizeInBytes": 100, "modificationTime": 1}}),
+    ];
+    let name = "00000000000000000012.checkpoint.00000000-0000-0000-0000-0000000000aa.json";
+    world.put(name, text(&lines)).await;
+    assert_eq!(world.files().await, Ok(names(0..=13)));
+    let warnings = world.warnings().await;
+    assert!(warnings.iter().any(|it| it.contains("checkpoint 12") && it.contains("gone.parquet")), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_compacted_file_is_a_warning() {
+    let world = World::with_versions(6).await;
+    world.put("00000000000000000002.00000000000000000005.compacted.json", "{\"add\":").await;
+    assert_eq!(world.files().await, Ok(names(0..=6)));
+    assert!(world.warnings().await[0].starts_with("compacted files are not used"));
+}
+
+#[tokio::test]
+async fn a_damaged_checksum_is_a_warning() {
+    for body in ["", "{}", "{\"tableSizeBytes\":1", "\u{feff}{}"] {
+        let world = table().await;
+        world.put("00000000000000000013.crc", body).await;
+        assert_eq!(world.files().await, Ok(names(0..=13)), "{body}");
+        assert_eq!(world.warnings().await.is_empty(), body.is_empty(), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_commit_cut_anywhere_is_an_error_that_names_it() {
+    let whole = text(&[add(13), add(14)]);
+    let ends = [whole.len(), whole.len() - 1, text(&[add(13)]).len(), text(&[add(13)]).len() - 1];
+    for cut in 0..whole.len() {
+        let world = table().await;
+        world.put("00000000000000000013.json", whole[..cut].to_owned()).await;
+        let files = world.files().await;
+        match ends.contains(&cut) {
+            true => assert!(files.is_ok(), "cut at {cut}"),
+            false => {
+                let said = files.unwrap_err();
+                assert!(said.starts_with("_delta_log/00000000000000000013.json"), "cut at {cut}: {said}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gap_is_named_unless_a_checkpoint_covers_it() {
+    let world = table().await;
+    world.delete("00000000000000000004.json").await;
+    assert_eq!(world.files().await, Ok(names(0..=13)), "below the checkpoint");
+    world.delete("00000000000000000012.json").await;
+    let err = world.latest().await.unwrap_err();
+    assert_eq!(err.to_string(), "log version 12 is gone, but 13 is there");
+    assert_eq!(err.hint(), Some("version 11 is the newest that can still be read"));
+    assert_eq!(paths(&world.at(11).await.unwrap()).await.unwrap(), names(0..=11));
+}
+
+#[tokio::test]
+async fn nothing_is_no_table() {
+    let world = World::new();
+    let err = world.latest().await.unwrap_err();
+    assert_eq!(err.kind(), ErrorKind::NotFound);
+    assert!(err.to_string().contains("not a Delta table"), "{err}");
+    world.put("_last_checkpoint", r#"{"version":3}"#).await;
+    assert_eq!(world.latest().await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_there_is_said_to_be_too_new_or_gone() {
+    let world = table().await;
+    assert_eq!(world.at(20).await.unwrap_err().to_string(), "version 20 does not exist: the newest is 13");
+    for version in 0..=9 {
+        world.delete(&format!("{version:020}.json")).await;
+    }
+    let err = world.at(4).await.unwrap_err();
+    assert_eq!((err.kind(), err.hint()), (ErrorKind::NotFound, Some("the oldest version kept is 10")));
+}
+
+#[tokio::test]
+async fn staged_commits_are_not_commits() {
+    let world = table().await;
+    world.put("00000000000000000014.4cb9708e-b478-44de-b203-53f9ba9b2876.json", text(&[add(14)])).await;
+    world.put("_staged_commits/00000000000000000014.4cb9708e-b478-44de-b203-53f9ba9b2876.json", text(&[add(14)])).await;
+    assert_eq!(world.files().await, Ok(names(0..=13)));
+    assert_eq!(world.warnings().await.len(), 1);
+}
+
+fn any_line() -> impl Strategy<Value = String> {
+    let value = prop_oneof![
+        Just(json!(null)),
+        any::<i64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+        Just(json!({})),
+        Just(json!([1, {"a": null}])),
+    ];
+    let field = prop_oneof![
+        Just("path"),
+        Just("size"),
+        Just("partitionValues"),
+        Just("stats"),
+        Just("deletionVector"),
+        Just("version"),
+        Just("appId"),
+        Just("minReaderVersion"),
+        Just("other"),
+    ];
+    let action = prop_oneof![
+        Just("add"),
+        Just("remove"),
+        Just("txn"),
+        Just("protocol"),
+        Just("metaData"),
+        Just("commitInfo"),
+        Just("new"),
+    ];
+    let body = proptest::collection::btree_map(field, value, 0..4);
+    (action, body).prop_map(|(action, body)| json!({action: body}).to_string())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_commit_is_read_or_refused(lines in proptest::collection::vec(any_line(), 1..6), noise in proptest::collection::vec(any::<u8>(), 0..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = table().await;
+            world.put("00000000000000000013.json", lines.join("\n")).await;
+            let _ = world.files().await;
+            world.put("00000000000000000013.json", noise).await;
+            assert!(world.files().await.is_err());
+        });
+    }
+
+    #[test]
+    fn a_checkpoint_with_flipped_bytes_is_read_or_left(flips in proptest::collection::vec((any::<prop::sample::Index>(), 1_u8..), 1..4)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = table().await;
+            let mut body = world.get(CHECKPOINT).await.to_vec();
+            for (at, flip) in flips {
+                let at = at.index(body.len());
+                body[at] ^= flip;
+            }
+            world.put(CHECKPOINT, body).await;
+            // A flip inside a page can change a path: pages carry no checksum here. It must not do more than that.
+            if let Ok(snapshot) = world.latest().await {
+                let _ = paths(&snapshot).await;
+            }
+        });
+    }
+}

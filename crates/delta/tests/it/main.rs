@@ -1,0 +1,11 @@
+//! The Delta format from outside: tables other engines wrote, what opening costs, what damage does.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, its helpers too")]
+
+mod conformance;
+mod damage;
+mod fuzz;
+mod growth;
+mod parts;
+mod replay;
+mod requests;
+mod world;

@@ -1,0 +1,185 @@
+//! A session: catalogs, formats, variables and views, and the statements that run in them.
+mod explain;
+mod run;
+mod shared;
+mod variables;
+
+use std::{fmt, sync::Arc};
+
+use arrow_schema::SchemaRef;
+use async_trait::async_trait;
+use datafusion::{
+    execution::{
+        FunctionRegistry, SendableRecordBatchStream, SessionState, SessionStateBuilder,
+        memory_pool::{FairSpillPool, TrackConsumersPool},
+        runtime_env::RuntimeEnvBuilder,
+    },
+    prelude::{SessionConfig, SessionContext},
+};
+use lakebed_core::{
+    Result,
+    catalog::Catalog,
+    commit::Publisher,
+    env::Env,
+    storage::{IoStats, Storage},
+    table::Table,
+};
+
+pub(crate) use shared::{Place, Shared};
+
+use self::run::Mutable;
+use crate::{
+    error::of_datafusion,
+    registry::Formats,
+    scan::options::ScanOptions,
+    sql::{self, Statement, resolve::Loader},
+    stack::roomy,
+    variant,
+};
+
+/// Finds the storage of a place that a statement names: a path or a URL.
+#[async_trait]
+pub trait Locator: fmt::Debug + Send + Sync {
+    async fn locate(&self, location: &str) -> Result<Storage>;
+    /// What was asked of storage so far, over all tables.
+    fn io(&self) -> Arc<IoStats>;
+}
+
+/// What a session is made of.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    pub formats: Formats,
+    pub locator: Arc<dyn Locator>,
+    /// By name; names match without case.
+    pub catalogs: Vec<(String, Arc<dyn Catalog>)>,
+    pub default_catalog: String,
+    pub default_schema: String,
+    /// Makes commits of tables named by path visible.
+    pub publisher: Arc<dyn Publisher>,
+    pub env: Env,
+    /// In which times without a zone are read: `UTC`, `Europe/Berlin`, `+08:00`.
+    pub time_zone: String,
+    /// Bytes that queries may hold before they spill; `None` is no limit.
+    pub memory_limit: Option<usize>,
+    /// `None` is one a core.
+    pub target_partitions: Option<usize>,
+}
+
+/// Runs statements. One at a time or many at once: a statement sees the variables as they were when it started.
+pub struct Session {
+    shared: Shared,
+    context: SessionContext,
+    /// What the session was made of, for RESET.
+    initial: SessionOptions,
+    mutable: std::sync::RwLock<Mutable>,
+}
+
+/// The result of a statement.
+pub struct Output {
+    pub schema: SchemaRef,
+    /// Errors are DataFusion's; [`of_datafusion`] gives them their kind back.
+    pub rows: SendableRecordBatchStream,
+    pub kind: OutputKind,
+    /// The statement's own `FORMAT` clause.
+    pub format: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputKind {
+    /// Rows to show.
+    Rows,
+    /// A plan to read: `EXPLAIN`.
+    Plan,
+    /// Nothing to show: `SET`, `USE`, `CREATE TEMPORARY VIEW`.
+    Done,
+}
+
+impl Session {
+    /// # Errors
+    /// [`ErrorKind::Invalid`](lakebed_core::ErrorKind) for a time zone nobody knows or a memory limit of nothing.
+    pub fn new(options: SessionOptions) -> Result<Self> {
+        let state = state(&options)?;
+        let mutable = Mutable::new(&options);
+        Ok(Self {
+            shared: Shared::new(options.clone())?,
+            initial: options,
+            context: SessionContext::new_with_state(state),
+            mutable: std::sync::RwLock::new(mutable),
+        })
+    }
+
+    /// Parses a script into statements.
+    pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
+        sql::parse(sql)
+    }
+
+    /// Starts a statement. The versions of its tables are fixed when this returns; rows come with the stream.
+    pub async fn run(&self, statement: &Statement) -> Result<Output> {
+        roomy(self.start(statement)).await
+    }
+
+    /// Opens a table by name or path; a revision behind `@` is not taken.
+    pub async fn open_table(&self, name_or_path: &str, table_format: Option<&str>) -> Result<Arc<dyn Table>> {
+        let state = self.statement_state();
+        let mut loader = Loader::new(&self.shared, self.place(), self.time_zone(), &state);
+        let (table, pin) = loader.table(name_or_path, table_format).await?;
+        match pin {
+            None => Ok(table),
+            Some(_) => Err(lakebed_core::Error::not_found(format!("no table is called `{name_or_path}`"))),
+        }
+    }
+
+    pub fn formats(&self) -> &Formats {
+        &self.shared.formats
+    }
+
+    /// What was asked of storage so far; a statement's part is the difference.
+    pub fn io(&self) -> Arc<IoStats> {
+        self.shared.locator.io()
+    }
+
+    /// The state that one statement runs in, its clock stopped at the start.
+    fn statement_state(&self) -> SessionState {
+        let mut state = self.context.state();
+        let now = chrono::DateTime::from_timestamp_millis(self.shared.env.clock.now().0);
+        state.execution_props_mut().query_execution_start_time = now;
+        state
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("formats", &self.shared.formats).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").field("schema", &self.schema).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+fn state(options: &SessionOptions) -> Result<SessionState> {
+    let mut runtime = RuntimeEnvBuilder::new();
+    if let Some(bytes) = options.memory_limit {
+        const NAMED_CONSUMERS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(3).expect("three is not zero");
+        let pool = TrackConsumersPool::new(FairSpillPool::new(bytes), NAMED_CONSUMERS);
+        runtime = runtime.with_memory_pool(Arc::new(pool));
+    }
+    let mut config = SessionConfig::new()
+        .with_information_schema(false)
+        .with_create_default_catalog_and_schema(false)
+        .set_str("datafusion.execution.time_zone", "UTC");
+    config.options_mut().sql_parser.enable_ident_normalization = false;
+    config.options_mut().extensions.insert(ScanOptions::default());
+    if let Some(partitions) = options.target_partitions {
+        config = config.with_target_partitions(partitions.max(1));
+    }
+    let runtime = runtime.build_arc().map_err(of_datafusion)?;
+    let mut state =
+        SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features().build();
+    for function in variant::functions() {
+        state.register_udf(Arc::new(function)).map_err(of_datafusion)?;
+    }
+    Ok(state)
+}

@@ -1,0 +1,39 @@
+//! `t$detail`, which `DESCRIBE DETAIL t` shows: one row a fact.
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use lakebed_core::{
+    Result,
+    table::{Snapshot, Table},
+};
+use serde_json::Value;
+
+use super::rows::Columns;
+
+pub(super) async fn rows(table: &Arc<dyn Table>, snapshot: &Arc<dyn Snapshot>) -> Result<RecordBatch> {
+    let version = snapshot.version();
+    let totals = snapshot.totals().await?;
+    let partition: Vec<&str> = snapshot.layout().partition.iter().map(|it| it.name.as_str()).collect();
+    let mut facts = vec![
+        ("format".to_owned(), table.format().name().to_owned()),
+        ("location".to_owned(), table.storage().location().to_owned()),
+        ("version".to_owned(), version.id.to_string()),
+        ("committed_at".to_owned(), version.committed_at.to_string()),
+        ("partition_columns".to_owned(), partition.join(", ")),
+        ("files".to_owned(), totals.files.to_string()),
+        ("bytes".to_owned(), totals.bytes.to_string()),
+    ];
+    facts.extend(totals.rows.map(|it| ("rows".to_owned(), it.to_string())));
+    facts.extend(totals.deleted_rows.map(|it| ("deleted_rows".to_owned(), it.to_string())));
+    for (name, value) in snapshot.facts() {
+        let text = match value {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        facts.push((name, text));
+    }
+    Columns::default()
+        .text("name", facts.iter().map(|it| it.0.clone()))
+        .text("value", facts.iter().map(|it| it.1.clone()))
+        .batch()
+}
