@@ -13,6 +13,19 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BLOCK = re.compile(r"^```(sql[^\n]*)\n(.*?)^```$", re.M | re.S)
+TIMEOUT_S = 60
+CRASHES = (70, 101, -6, -11)
+
+
+def run(lakebed: Path, folder: Path, text: str, refused: bool) -> str | None:
+    """None when the block does what it should, else what happened."""
+    command = [lakebed, "-q", "-C", folder, "sql", "-c", text]
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"no end in {TIMEOUT_S} s"
+    right = done.returncode not in (0, *CRASHES) if refused else done.returncode == 0
+    return None if right else f"exit {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"
 
 
 def main() -> int:
@@ -23,11 +36,10 @@ def main() -> int:
         subprocess.run([lakebed, "demo", "--keep", shop], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         for page in sorted(DOCS.glob("*.md")):
             for kind, text in BLOCK.findall(page.read_text()):
-                done = subprocess.run([lakebed, "-C", shop, "sql", "-c", text], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-                right = (done.returncode not in (0, 70, 101)) if "refused" in kind else done.returncode == 0
-                passed, failed = passed + right, failed + (not right)
-                if not right:
-                    print(f"FAILED {page.name}: exit {done.returncode}\n{text}{done.stdout[-400:]}{done.stderr[-400:]}")
+                wrong = run(lakebed, shop, text, refused="refused" in kind)
+                passed, failed = passed + (wrong is None), failed + (wrong is not None)
+                if wrong:
+                    print(f"FAILED {page.name}: {wrong}\n{text}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

@@ -228,7 +228,7 @@ impl Record {
 /// An object becomes a line a member, a list of texts a line an item; what is unknown is left out.
 fn unfold(name: &str, value: Value, rows: &mut Vec<Vec<Value>>) {
     match value {
-        Value::Null => (),
+        Value::Null | Value::Json(serde_json::Value::Null) => (),
         Value::Json(serde_json::Value::Object(members)) => {
             for (key, member) in members {
                 let value = match member {

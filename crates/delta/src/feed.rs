@@ -5,8 +5,9 @@
 //!    are rows inserted, files removed are rows deleted, where the action changes data at all.
 //! 3. A file that only got another vector changed by the difference of the two: rows in the new one alone are deleted,
 //!    rows in the old one alone are inserted again.
-//! 4. Rows are read with the schema of the range's last version. A version whose schema cannot be read so, ends the feed
-//!    with an error that names it.
+//! 4. Rows are read with the table's newest schema, as Spark does; with that of the range's last version under column
+//!    mapping, as Spark does too, and where the table's schema was replaced since. A version whose schema cannot be read
+//!    so, ends the feed with an error that names it.
 //!
 //! Spec: Delta PROTOCOL.md, "Change Data Files", "Reader Requirements for AddCDCFile".
 use std::{collections::BTreeMap, sync::Arc};
@@ -32,7 +33,7 @@ use crate::{
     error::DeltaError,
     log::{Commit, Log, LogError},
     properties::Properties,
-    schema::{TableSchema, incompatible},
+    schema::{Mapping, TableSchema, incompatible},
     spec::Metadata,
     state::State,
     table::DeltaTable,
@@ -68,17 +69,17 @@ async fn of_log(log: &Log, span: &ChangeSpan) -> Result<ChangeFeed> {
     let (start, end) = futures::try_join!(State::open(log, Some(first)), State::open(log, Some(last)))?;
     start.protocol.readable()?;
     end.protocol.readable()?;
-    let schema = TableSchema::of(&end.protocol, &end.metadata)?;
+    let (shown, schema) = shown(log, end, newest).await?;
     let rules = Rules {
-        last,
+        last: shown.version,
         schema: schema.clone(),
         files: Files::new(log.storage().policy().clone(), &start.protocol, &start.metadata),
     };
     rules.check(first, &start.protocol, &start.metadata)?;
     let reader = Reader {
         storage: log.storage().clone(),
-        columns: Arc::new(schema.column_mapping(&end.metadata.configuration)),
-        clock: Clock::of(&end.metadata),
+        columns: Arc::new(schema.column_mapping(&shown.metadata.configuration)),
+        clock: Clock::of(&shown.metadata),
         file_times: times::file_times(&listing),
     };
     let read_log = log.clone();
@@ -94,6 +95,22 @@ async fn of_log(log: &Log, span: &ChangeSpan) -> Result<ChangeFeed> {
         Ok::<_, lakebed_core::Error>(Some((stream::iter(tasks.into_iter().map(Ok)), (commits, rules, reader))))
     });
     Ok(ChangeFeed { schema: schema.arrow, tasks: tasks.try_flatten().boxed() })
+}
+
+/// The state whose schema the rows are shown in, see point 4.
+async fn shown(log: &Log, end: State, newest: u64) -> Result<(State, TableSchema)> {
+    let of_end = TableSchema::of(&end.protocol, &end.metadata)?;
+    if end.version == newest || of_end.mapping != Mapping::None {
+        return Ok((end, of_end));
+    }
+    let head = State::open(log, Some(newest)).await?;
+    head.protocol.readable()?;
+    let of_head = TableSchema::of(&head.protocol, &head.metadata)?;
+    let same_names = of_head.mapping == Mapping::None;
+    if same_names && incompatible(of_end.arrow.fields(), of_head.arrow.fields()).is_none() {
+        return Ok((head, of_head));
+    }
+    Ok((end, of_end))
 }
 
 /// The first version of the range: for a moment, the first that was committed then or later.

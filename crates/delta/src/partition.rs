@@ -12,7 +12,7 @@
 //! | date | `yyyy-MM-dd` |
 //! | timestamp | `yyyy-MM-dd HH:mm:ss[.SSSSSS]`, taken as UTC; ISO 8601 with zone, as `2024-06-14T09:58:54.123456Z` |
 //! | timestamp_ntz | either form without zone |
-//! | binary | one character a byte |
+//! | binary | the bytes of the text in UTF-8, as Spark writes and reads it |
 //!
 //! Spec: Delta PROTOCOL.md, "Partition Value Serialization".
 use arrow_schema::{DataType, Field, TimeUnit};
@@ -62,7 +62,7 @@ fn value(text: &str, kind: &DataType) -> Option<Scalar> {
         DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => {
             Scalar::Timestamp(text::timestamp_with_zone(text).or_else(|| text::timestamp_without_zone(text))?)
         }
-        DataType::Binary => Scalar::Binary(text.chars().map(|it| u8::try_from(it).ok()).collect::<Option<_>>()?),
+        DataType::Binary => Scalar::Binary(text.as_bytes().to_vec()),
         _ => return None,
     })
 }
@@ -175,8 +175,8 @@ mod tests {
     fn other_types() {
         check(DataType::Boolean, "true", Some(Scalar::Boolean(true)));
         check(DataType::Boolean, "yes", None);
-        check(DataType::Binary, "\u{1}\u{ff}", Some(Scalar::Binary(vec![1, 255])));
-        check(DataType::Binary, "€", None);
+        check(DataType::Binary, "\u{1}\u{2}", Some(Scalar::Binary(vec![1, 2])));
+        check(DataType::Binary, "é", Some(Scalar::Binary(vec![0xc3, 0xa9])));
         check(DataType::Utf8, " a b ", Some(Scalar::Utf8(" a b ".into())));
     }
 

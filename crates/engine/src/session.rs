@@ -175,6 +175,12 @@ fn state(options: &SessionOptions) -> Result<SessionState> {
     if let Some(partitions) = options.target_partitions {
         config = config.with_target_partitions(partitions.max(1));
     }
+    if let Some(bytes) = options.memory_limit {
+        // Each sort sets this much aside to merge what it spilled; under a small limit the default leaves nothing.
+        let share = bytes / (8 * config.target_partitions().max(1));
+        let reserved = &mut config.options_mut().execution.sort_spill_reservation_bytes;
+        *reserved = (*reserved).min(share);
+    }
     let runtime = runtime.build_arc().map_err(of_datafusion)?;
     let mut state =
         SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features().build();

@@ -198,7 +198,9 @@ impl Catalog for DirectoryCatalog {
     async fn load(&self, ident: &TableIdent) -> Result<TableEntry> {
         check_name("table", &ident.name)?;
         let Some(schema) = self.schema(&ident.namespace).await? else {
-            return Err(self.unknown_schema(&ident.namespace.join(".")).await);
+            let err = self.unknown_schema(&ident.namespace.join(".")).await;
+            let hint = err.hint().map(str::to_owned).unwrap_or_default();
+            return Err(Error::not_found(format!("no table `{}`: {err}", ident.name)).with_hint(hint));
         };
         let Some(name) = self.find(&schema, &ident.name).await? else {
             return Err(self.unknown_table(&schema, ident).await);

@@ -29,7 +29,7 @@ pub(crate) async fn run(door: &Door, args: &Named) -> Result<Verdict, Failure> {
     let told = findings.iter().any(|it| it.level == Level::Error);
     findings.extend(files(opened.table.as_ref()).await?.into_iter().filter(|it| !(told && it.level == Level::Error)));
     drop(busy);
-    findings.sort_by(|a, b| b.level.cmp(&a.level));
+    findings.sort_by_key(|it| std::cmp::Reverse(it.level));
     let bad = findings.iter().any(|it| it.level == Level::Error);
     let mut report = Report::new("lakebed.doctor/1", opened.table.storage().location(), &COLUMNS);
     report.rows = findings.iter().map(row).collect();

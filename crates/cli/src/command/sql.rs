@@ -2,7 +2,7 @@
 //!
 //! A script is parsed as a whole before its first statement runs, and stops at its first failure with that failure's
 //! exit code. Each result is printed by itself; two results in a format that cannot hold two are an error.
-use std::{io::Read as _, path::Path};
+use std::{io::Read as _, path::Path, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use clap::ValueEnum as _;
@@ -144,7 +144,7 @@ async fn drained(mut output: Output) -> Result<u64, Failure> {
 }
 
 async fn stream(printer: &Printer, mut output: Output) -> Result<u64, Failure> {
-    let schema: SchemaRef = output.schema.clone();
+    let schema: SchemaRef = Arc::clone(&output.schema);
     // The first batch comes before the sink: a statement that fails at once prints no header.
     let mut batch = output.rows.next().await.transpose().map_err(of_datafusion)?;
     let mut sink = printer.sink(render::stdout(), &schema, None)?;

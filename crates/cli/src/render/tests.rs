@@ -41,47 +41,99 @@ fn bytes(printer: &Printer, batches: &[RecordBatch], envelope: Option<&Envelope>
         sink.batch(batch).unwrap();
     }
     sink.finish().unwrap();
-    let written = kept.0.lock().unwrap().clone();
-    written
+    Arc::into_inner(kept.0).unwrap().into_inner().unwrap()
 }
 
 fn shown(printer: &Printer, batches: &[RecordBatch], envelope: Option<&Envelope>) -> String {
-    String::from_utf8(bytes(printer, batches, envelope)).unwrap()
+    String::from_utf8(bytes(printer, batches, envelope)).unwrap().replace('\x1b', "ESC")
 }
 
 #[test]
 fn tables_align_and_never_break_a_line() {
     assert_snapshot!(shown(&printer(Format::Table), &[rows()], None), @r#"
-    id  name                               at
-     1  名前                               1970-01-01T00:00:00Z
-    20  a,"b"\n|\tc\u{1b}[31m              NULL
-    NULL                                   1970-01-01T00:00:00.001Z
+      id  name                   at
+       1  名前                   1970-01-01T00:00:00.000Z
+      20  a,"b"\n|\tc\u{1b}[31m  NULL
+    NULL                         1970-01-01T00:00:00.001Z
     "#);
 }
 
 #[test]
 fn text_formats_quote_what_would_break_them() {
-    assert_snapshot!(shown(&printer(Format::Csv), &[rows()], None), @"");
-    assert_snapshot!(shown(&printer(Format::Tsv), &[rows()], None), @"");
-    assert_snapshot!(shown(&printer(Format::Markdown), &[rows()], None), @"");
-    assert_snapshot!(shown(&printer(Format::Vertical), &[rows()], None), @"");
+    assert_snapshot!(shown(&printer(Format::Csv), &[rows()], None), @r#"
+    id,name,at
+    1,名前,1970-01-01T00:00:00.000Z
+    20,"a,""b""
+    |	cESC[31m",
+    ,"",1970-01-01T00:00:00.001Z
+    "#);
+    assert_snapshot!(shown(&printer(Format::Tsv), &[rows()], None), @r#"
+    id	name	at
+    1	名前	1970-01-01T00:00:00.000Z
+    20	a,"b"\n|\tcESC[31m	
+    		1970-01-01T00:00:00.001Z
+    "#);
+    assert_snapshot!(shown(&printer(Format::Markdown), &[rows()], None), @r#"
+    | id | name | at |
+    | ---: | --- | --- |
+    | 1 | 名前 | 1970-01-01T00:00:00.000Z |
+    | 20 | a,"b"<br>\| c [31m |  |
+    |  |  | 1970-01-01T00:00:00.001Z |
+    "#);
+    assert_snapshot!(shown(&printer(Format::Vertical), &[rows()], None), @r#"
+    Row 1:
+    ──────
+    id:   1
+    name: 名前
+    at:   1970-01-01T00:00:00.000Z
+
+    Row 2:
+    ──────
+    id:   20
+    name: a,"b"
+    |	cESC[31m
+    at:   ᴺᵁᴸᴸ
+
+    Row 3:
+    ──────
+    id:   ᴺᵁᴸᴸ
+    name: 
+    at:   1970-01-01T00:00:00.001Z
+    "#);
 }
 
 #[test]
 fn json_is_one_array_or_one_envelope() {
-    assert_snapshot!(shown(&printer(Format::Json), &[rows(), rows().slice(0, 1)], None), @"");
+    assert_snapshot!(shown(&printer(Format::Json), &[rows(), rows().slice(0, 1)], None), @r#"
+    [{"id":1,"name":"名前","at":"1970-01-01T00:00:00.000Z"},
+     {"id":20,"name":"a,\"b\"\n|\tc\u001b[31m","at":null},
+     {"id":null,"name":"","at":"1970-01-01T00:00:00.001Z"},
+     {"id":1,"name":"名前","at":"1970-01-01T00:00:00.000Z"}]
+    "#);
     assert_snapshot!(shown(&printer(Format::Json), &[], None), @"[]");
-    assert_snapshot!(shown(&printer(Format::Ndjson), &[rows().slice(0, 2)], None), @"");
+    assert_snapshot!(shown(&printer(Format::Ndjson), &[rows().slice(0, 2)], None), @r#"
+    {"id":1,"name":"名前","at":"1970-01-01T00:00:00.000Z"}
+    {"id":20,"name":"a,\"b\"\n|\tc\u001b[31m","at":null}
+    "#);
     assert_eq!(shown(&printer(Format::Ndjson), &[], None), "");
     let envelope = Envelope { schema: "lakebed.test/1", table: "file:///a\"b".to_owned() };
-    assert_snapshot!(shown(&printer(Format::Json), &[rows().slice(0, 2)], Some(&envelope)), @"");
+    assert_snapshot!(shown(&printer(Format::Json), &[rows().slice(0, 2)], Some(&envelope)), @r#"
+    {"schema":"lakebed.test/1","table":"file:///a\"b","rows":[{"id":1,"name":"名前","at":"1970-01-01T00:00:00.000Z","at_ms":0},
+     {"id":20,"name":"a,\"b\"\n|\tc\u001b[31m","at":null,"at_ms":null}]}
+    "#);
 }
 
 #[test]
 fn columns_and_limit_narrow_every_format() {
     let narrow =
         Printer { columns: Some(vec!["AT".to_owned(), "id".to_owned()]), limit: Some(4), ..printer(Format::Csv) };
-    assert_snapshot!(shown(&narrow, &[rows(), rows()], None), @"");
+    assert_snapshot!(shown(&narrow, &[rows(), rows()], None), @r#"
+    at,id
+    1970-01-01T00:00:00.000Z,1
+    ,20
+    1970-01-01T00:00:00.001Z,
+    1970-01-01T00:00:00.000Z,1
+    "#);
     let wrong = Printer { columns: Some(vec!["nmae".to_owned()]), ..printer(Format::Csv) };
     let err = wrong.sink(Box::new(Kept::default()), &rows().schema(), None).err().unwrap();
     let Failure::Core(err) = err else { panic!("{err}") };
@@ -111,10 +163,10 @@ fn on_a_terminal_the_widest_column_gives_way() {
     let text = shown(&printer, &[rows()], None);
     let widest = text.lines().map(|it| crate::terminal::width(&strip(it))).max().unwrap();
     assert!(widest <= 30, "{text}");
-    assert!(text.contains('…') && !text.contains("\x1b[31mr"), "{text}");
+    assert!(text.contains('…') && text.contains("ESC[1m"), "{text}");
 }
 
 /// Without our own colours.
 fn strip(line: &str) -> String {
-    ["\x1b[0m", "\x1b[1m", "\x1b[2m"].iter().fold(line.to_owned(), |line, it| line.replace(it, ""))
+    ["ESC[0m", "ESC[1m", "ESC[2m"].iter().fold(line.to_owned(), |line, it| line.replace(it, ""))
 }

@@ -124,6 +124,16 @@ async fn schemas_must_fit_the_last() {
     fails(&[head(wider, true), head(ID, true)], span(0, 1), "column `name` is gone").await;
 }
 
+/// As Spark: a range before a column was added shows it, empty; a schema that no longer fits is not used.
+#[tokio::test]
+async fn an_old_range_is_shown_in_the_newest_schema_that_fits() {
+    let wider = &[("id", "long"), ("name", "string")];
+    let grown = log(&[head(ID, true), head(wider, true)]).await;
+    assert_eq!(of_log(&grown, &span(0, 0)).await.unwrap().schema.fields().len(), 2);
+    let replaced = log(&[head(wider, true), head(ID, true)]).await;
+    assert_eq!(of_log(&replaced, &span(0, 0)).await.unwrap().schema.fields().len(), 2);
+}
+
 #[tokio::test]
 async fn ranges_that_cannot_be_are_refused() {
     let commits = [head(ID, true), action("add", "a", None, true)];

@@ -4,7 +4,7 @@
 //! `.parquet` file below it. The schema is that of all files together; files are read by DataFusion as they are.
 use std::{fmt, sync::Arc};
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::{
     catalog::{Session, TableProvider},
@@ -21,7 +21,7 @@ use datafusion::{
     logical_expr::{Expr, TableProviderFilterPushDown, TableType, utils::conjunction},
     physical_plan::ExecutionPlan,
 };
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_core::{
     Error, Result,
     path::FilePath,
@@ -38,6 +38,7 @@ use crate::{
 
 /// Files that are listed at most: a mistyped glob at the root of a bucket must end.
 const MOST_FILES: usize = 1_000_000;
+const FOOTERS_AT_ONCE: usize = 32;
 
 pub(super) async fn load(loader: &mut Loader<'_>, arguments: &[Argument]) -> Result<Arc<dyn TableProvider>> {
     let call = Call::new("parquet", arguments, &["path"], &[], loader)?;
@@ -46,9 +47,18 @@ pub(super) async fn load(loader: &mut Loader<'_>, arguments: &[Argument]) -> Res
     if files.is_empty() {
         return Err(Error::not_found(format!("no Parquet file at {text}")));
     }
-    let format = ParquetFormat::default();
-    let schema = format.infer_schema(loader.state, &store, &files).await.map_err(of_datafusion)?;
+    let schema = schema_of(loader, &store, &files).await?;
     Ok(Arc::new(ParquetFiles { name: text.to_owned(), location: storage.location().to_owned(), store, files, schema }))
+}
+
+/// Files of several writers spell text and bytes in several Arrow types; alone, each is brought to views, and those merge.
+async fn schema_of(loader: &Loader<'_>, store: &Arc<dyn ObjectStore>, files: &[ObjectMeta]) -> Result<SchemaRef> {
+    let format = ParquetFormat::default();
+    let alone = files.iter().map(|it| format.infer_schema(loader.state, store, std::slice::from_ref(it)));
+    let schemas: Vec<SchemaRef> =
+        stream::iter(alone).buffered(FOOTERS_AT_ONCE).try_collect().await.map_err(of_datafusion)?;
+    let merged = Schema::try_merge(schemas.iter().map(|it| it.as_ref().clone()));
+    Ok(Arc::new(merged.map_err(|it| Error::invalid(format!("the files have no schema in common: {it}")))?))
 }
 
 struct Found {

@@ -69,7 +69,10 @@ async fn run(file: &Path) -> Vec<String> {
         if let Some(case) = command.strip_prefix("corpus ") {
             let (format, name) = case.split_once('/').expect("corpus <format>/<case>");
             match corpus::case(format, name) {
-                Some(case) => variables.push(("${path}", case.table().display().to_string())),
+                Some(case) => {
+                    variables.retain(|it| it.0 != "${path}");
+                    variables.push(("${path}", case.table().display().to_string()));
+                }
                 None => return failures,
             }
             continue;

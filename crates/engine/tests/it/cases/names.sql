@@ -36,7 +36,7 @@ SELECT Id FROM "twins"
 SELECT t.iD FROM "twins" t
 SELECT count(*) AS n FROM twins
 SELECT count(*) AS n FROM TWINS
-SELECT * FROM orders o JOIN people p ON id = 1
+SELECT * FROM orders o JOIN people p ON id = 1 ORDER BY o.Id
 # Close by.
 SELECT nmae FROM orders
 SELECT o.nmae FROM orders o
