@@ -200,10 +200,9 @@ fn entries(folder: &OwnedFd, key: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>
             kind => kind,
         };
         match kind {
-            FileType::RegularFile | FileType::Directory
-                if wanted.holds(name, kind) => {
-                    entries.push(Entry { name: name.to_owned(), kind });
-                }
+            FileType::RegularFile | FileType::Directory if wanted.holds(name, kind) => {
+                entries.push(Entry { name: name.to_owned(), kind });
+            }
             // Left out, a linked commit would silently be an older table.
             FileType::Symlink => return Err(DiskError::Link { link: child(key, name) }.into()),
             _ => (),
