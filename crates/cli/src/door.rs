@@ -6,7 +6,7 @@ use crate::{
     failure::{Failure, eprint},
     render::{self, Envelope, Printer},
     report::{Record, Report},
-    terminal::{Style, Terminal},
+    terminal::Terminal,
 };
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -207,11 +207,9 @@ impl Door {
         }
     }
 
+    /// A warning; `-q` drops it. It goes the way of the floors' own warnings, so that none is shown twice.
     pub(crate) fn warn(&self, text: &str) {
-        let label = if self.terminal.color_stderr { Style::Warning.around("warning") } else { "warning".to_owned() };
-        if !self.quiet {
-            eprint(&format!("{label}: {}\n", crate::terminal::plain(text)));
-        }
+        tracing::warn!("{text}");
     }
 
     /// Something that moves on stderr until it is dropped; nothing where nobody looks.

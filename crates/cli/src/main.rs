@@ -12,7 +12,10 @@ mod stopwatch;
 mod terminal;
 mod trace;
 
-use std::process::ExitCode;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::ExitCode,
+};
 
 use clap::Parser as _;
 use lakebed_core::{Error, ErrorKind};
@@ -31,7 +34,12 @@ fn main() -> ExitCode {
     };
     let terminal = Terminal::detect(cli.global.color.unwrap_or(When::Auto));
     trace::start(&cli.global, &terminal);
-    let code = match run(cli) {
+    lakebed::hush_fenced_panics();
+    // A panic is a bug of ours and ends as one, with the code that scripts know it by.
+    let done = catch_unwind(AssertUnwindSafe(|| run(cli)));
+    let done =
+        done.unwrap_or_else(|_| Err(Error::internal("Lakebed gave up half-way; the lines above say where").into()));
+    let code = match done {
         Ok(verdict) => verdict.code(),
         Err(failure) => {
             failure.report(&terminal);

@@ -33,6 +33,11 @@ pub trait Table: Any + Debug + Send + Sync {
     /// Which version `as_of` names now. Cheaper than [`Self::snapshot`]; works on tables whose rows this build cannot read.
     async fn resolve(&self, as_of: &AsOf) -> Result<Resolved>;
     async fn timeline(&self, span: &Span) -> Result<Timeline>;
+    /// The newest `limit` versions of `span`, and what is pending; [`Timeline::earlier`] counts the versions left out.
+    /// A format that can do so reads nothing of those.
+    async fn timeline_newest(&self, span: &Span, limit: usize) -> Result<Timeline> {
+        Ok(self.timeline(span).await?.newest(limit))
+    }
     async fn refs(&self) -> Result<Vec<Ref>>;
     async fn snapshot(&self, as_of: &AsOf) -> Result<Arc<dyn Snapshot>>;
     /// What each version of `span` changed, oldest first.

@@ -14,6 +14,16 @@ pub struct Instant {
     pub details: Details,
 }
 
+impl Instant {
+    /// The version that the action made, if it is done and made one.
+    pub fn version(&self) -> Option<&Version> {
+        match &self.state {
+            State::Completed { version, .. } => version.as_ref(),
+            State::Requested | State::Inflight => None,
+        }
+    }
+}
+
 /// What an action says of itself. `None` is unknown, never zero.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Details {
@@ -76,11 +86,37 @@ pub enum State {
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     instants: Vec<Instant>,
+    earlier: usize,
 }
 
 impl Timeline {
     pub fn new(instants: Vec<Instant>) -> Self {
-        Self { instants }
+        Self { instants, earlier: 0 }
+    }
+
+    /// The same instants as the end of a timeline that has `earlier` more versions before them.
+    #[must_use]
+    pub fn with_earlier(self, earlier: usize) -> Self {
+        Self { earlier, ..self }
+    }
+
+    /// Its newest `limit` versions with all that came after the first of them, and what is pending.
+    #[must_use]
+    pub fn newest(mut self, limit: usize) -> Self {
+        let made = self.instants.iter().enumerate().filter(|(_, it)| it.version().is_some()).map(|(at, _)| at);
+        let made: Vec<usize> = made.collect();
+        let dropped = made.len().saturating_sub(limit);
+        let Some(last) = dropped.checked_sub(1).and_then(|it| made.get(it)) else { return self };
+        let mut at = 0..;
+        self.instants
+            .retain(|it| at.next().is_some_and(|at| at > *last) || !matches!(it.state, State::Completed { .. }));
+        self.earlier = self.earlier.saturating_add(dropped);
+        self
+    }
+
+    /// Versions before the first instant, left out because fewer were asked for.
+    pub fn earlier(&self) -> usize {
+        self.earlier
     }
 
     pub fn instants(&self) -> &[Instant] {
@@ -89,10 +125,7 @@ impl Timeline {
 
     /// The table's versions, oldest first.
     pub fn versions(&self) -> impl DoubleEndedIterator<Item = &Version> {
-        self.instants.iter().filter_map(|it| match &it.state {
-            State::Completed { version, .. } => version.as_ref(),
-            State::Requested | State::Inflight => None,
-        })
+        self.instants.iter().filter_map(Instant::version)
     }
 
     /// The version that `as_of` names on this branch; refs are resolved before.
@@ -112,5 +145,40 @@ impl Timeline {
 
     pub fn pending(&self) -> impl Iterator<Item = &Instant> {
         self.instants.iter().filter(|it| !matches!(it.state, State::Completed { .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instant(state: State) -> Instant {
+        let (action, native_action) = (Action::Other, String::new());
+        Instant { requested_at: Millis(0), action, state, native_action, details: Details::default() }
+    }
+
+    fn made(id: u64) -> Instant {
+        let version = Version { id: id.into(), committed_at: Millis(0), parent: None, schema_id: None };
+        instant(State::Completed { at: Millis(0), version: Some(version) })
+    }
+
+    fn clean() -> Instant {
+        instant(State::Completed { at: Millis(0), version: None })
+    }
+
+    #[test]
+    fn the_newest_versions_keep_what_came_between_and_what_is_pending() {
+        let pending = instant(State::Inflight);
+        let all = Timeline::new(vec![made(1), pending.clone(), made(2), clean(), made(3), clean()]);
+        for (limit, earlier, expected) in [
+            (9, 0, all.instants().to_vec()),
+            (3, 0, all.instants().to_vec()),
+            (2, 1, vec![pending.clone(), made(2), clean(), made(3), clean()]),
+            (1, 2, vec![pending.clone(), clean(), made(3), clean()]),
+            (0, 3, vec![pending.clone(), clean()]),
+        ] {
+            let newest = all.clone().newest(limit);
+            assert_eq!((newest.earlier(), newest.instants()), (earlier, &expected[..]), "{limit}");
+        }
     }
 }

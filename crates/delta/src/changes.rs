@@ -17,7 +17,7 @@ use crate::{
     error::DeltaError,
     log::{Commit, Listed, Listing, Log},
     spec::Action,
-    state::State,
+    state::{Head, State},
     table::DeltaTable,
     timeline::{
         self, details,
@@ -55,8 +55,11 @@ async fn prepare(log: Log, span: Span, known: Option<Arc<State>>) -> Result<BoxS
     if listing.newest().is_none() {
         return Ok(stream::empty().boxed());
     }
-    let (after, until) = timeline::bounds(&log, &listing, &span).await?;
+    let (after, until) = timeline::bounds(&Head::new(log.clone()), &listing, &span).await?;
     let commits = dense(listing.commits().cloned(), after, until)?;
+    if commits.is_empty() {
+        return Ok(stream::empty().boxed());
+    }
     let reader = Reader::new(&log, &listing, known.filter(|it| after.is_some_and(|after| after <= it.version))).await?;
     let read_log = log.clone();
     let read = stream::iter(commits).map(move |it| {
@@ -115,7 +118,7 @@ impl Reader {
                 file_times,
             },
             None => {
-                let clock = Clock::of_table(log, listing).await?;
+                let clock = Clock::of_commits(log, listing).await?;
                 Self { files: Files::without_schema(policy), clock, told_at: None, file_times }
             }
         })

@@ -9,9 +9,13 @@ pub(crate) enum DeltaError {
     #[error("table (reader version {version}) needs reader features this build does not have: {}", quoted(.features))]
     ReaderFeatures { version: i32, features: Vec<String> },
     #[error(
-        "table (reader version {version}) is managed by a catalog (reader feature `{feature}`): its files alone do not say which commits hold"
+        "table (reader version {version}) is managed by a catalog (feature `{feature}`): its files alone do not say which commits hold"
     )]
     CatalogManaged { version: i32, feature: String },
+    #[error(
+        "table is managed by a commit coordinator (property `{property}`): its files alone do not say which commits hold"
+    )]
+    Coordinated { property: &'static str },
     #[error("table needs writer version {version}; this build knows versions 1 to 7")]
     WriterVersion { version: i32 },
     #[error("table (writer version {version}) needs writer features this build does not have: {}", quoted(.features))]
@@ -81,6 +85,7 @@ impl DeltaError {
             Self::ReaderVersion { .. }
             | Self::ReaderFeatures { .. }
             | Self::CatalogManaged { .. }
+            | Self::Coordinated { .. }
             | Self::WriterVersion { .. }
             | Self::WriterFeatures { .. }
             | Self::UnsupportedType { .. }
@@ -100,7 +105,7 @@ impl DeltaError {
                 "`lakebed log`, `info` and `doctor` work on this table; its rows need a reader with these features"
                     .to_owned()
             }
-            Self::CatalogManaged { .. } => "open it through its catalog".to_owned(),
+            Self::CatalogManaged { .. } | Self::Coordinated { .. } => "open it through its catalog".to_owned(),
             Self::TimeBeforeFirst { earliest, .. } => {
                 format!("read `VERSION AS OF {earliest}`, or list versions with `lakebed log`")
             }

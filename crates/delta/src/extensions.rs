@@ -15,7 +15,7 @@ use lakebed_core::{
 use crate::{
     log::{Commit, Log},
     spec::Action,
-    state::State,
+    state::{Head, State},
     timeline::{self, resolve},
 };
 
@@ -58,7 +58,7 @@ async fn version(log: &Log, arguments: &Arguments) -> Result<Option<u64>> {
     match &arguments.as_of {
         None | Some(AsOf::Latest) => Ok(None),
         Some(AsOf::Version(id)) => Ok(Some(timeline::number(id)?)),
-        Some(as_of) => Ok(Some(timeline::number(&resolve::resolve(log, as_of).await?.version.id)?)),
+        Some(as_of) => Ok(Some(timeline::number(&resolve::resolve(&Head::new(log.clone()), as_of).await?.version.id)?)),
     }
 }
 
@@ -186,7 +186,7 @@ impl RowSource for ProtocolRow {
             Arc::new(Int32Array::from(vec![protocol.min_writer_version])),
             names(&protocol.features()),
             names(&protocol.enabled(&state.metadata.configuration)),
-            Arc::new(StringArray::from(vec![answer(protocol.readable())])),
+            Arc::new(StringArray::from(vec![answer(state.readable())])),
             Arc::new(StringArray::from(vec![answer(protocol.writable())])),
         ];
         Ok(vec![batch(protocol_schema(), columns)?])

@@ -35,7 +35,7 @@ use crate::{
     properties::Properties,
     schema::{Mapping, TableSchema, incompatible},
     spec::Metadata,
-    state::State,
+    state::{Head, State},
     table::DeltaTable,
     timeline::{
         number, resolve,
@@ -66,9 +66,9 @@ async fn of_log(log: &Log, span: &ChangeSpan) -> Result<ChangeFeed> {
         return Err(DeltaError::ChangeFeedRange { first, last }.into());
     }
     let commits = dense(listing.commits().cloned(), first.checked_sub(1), last)?;
-    let (start, end) = futures::try_join!(State::open(log, Some(first)), State::open(log, Some(last)))?;
-    start.protocol.readable()?;
-    end.protocol.readable()?;
+    let (start, end) = futures::try_join!(opened(log, first), opened(log, last))?;
+    start.readable()?;
+    end.readable()?;
     let (shown, schema) = shown(log, end, newest).await?;
     let rules = Rules {
         last: shown.version,
@@ -97,14 +97,20 @@ async fn of_log(log: &Log, span: &ChangeSpan) -> Result<ChangeFeed> {
     Ok(ChangeFeed { schema: schema.arrow, tasks: tasks.try_flatten().boxed() })
 }
 
+/// A state whose protocol and schema are those of the log.
+async fn opened(log: &Log, version: u64) -> Result<State> {
+    let state = State::open(log, Some(version)).await?;
+    Ok(state.confirmed().await?.unwrap_or(state))
+}
+
 /// The state whose schema the rows are shown in, see point 4.
 async fn shown(log: &Log, end: State, newest: u64) -> Result<(State, TableSchema)> {
     let of_end = TableSchema::of(&end.protocol, &end.metadata)?;
     if end.version == newest || of_end.mapping != Mapping::None {
         return Ok((end, of_end));
     }
-    let head = State::open(log, Some(newest)).await?;
-    head.protocol.readable()?;
+    let head = opened(log, newest).await?;
+    head.readable()?;
     let of_head = TableSchema::of(&head.protocol, &head.metadata)?;
     let same_names = of_head.mapping == Mapping::None;
     if same_names && incompatible(of_end.arrow.fields(), of_head.arrow.fields()).is_none() {
@@ -116,7 +122,7 @@ async fn shown(log: &Log, end: State, newest: u64) -> Result<(State, TableSchema
 /// The first version of the range: for a moment, the first that was committed then or later.
 async fn first_version(log: &Log, as_of: &AsOf, newest: u64) -> Result<u64> {
     let AsOf::Time(at) = as_of else { return last_version(log, as_of, newest).await };
-    match resolve::resolve(log, as_of).await {
+    match resolve::resolve(&Head::new(log.clone()), as_of).await {
         Ok(found) => {
             let version = number(&found.version.id)?;
             Ok(if found.version.committed_at == *at { version } else { version + 1 })
@@ -135,7 +141,9 @@ async fn last_version(log: &Log, as_of: &AsOf, newest: u64) -> Result<u64> {
             wanted if wanted > newest => Err(LogError::TooNew { wanted, newest }.into()),
             wanted => Ok(wanted),
         },
-        AsOf::Time(_) | AsOf::Ref(_) => Ok(number(&resolve::resolve(log, as_of).await?.version.id)?),
+        AsOf::Time(_) | AsOf::Ref(_) => {
+            Ok(number(&resolve::resolve(&Head::new(log.clone()), as_of).await?.version.id)?)
+        }
     }
 }
 

@@ -83,6 +83,7 @@ const FEATURES: &[Feature] = &[
     both("redirectReaderWriter-preview", Reads::No, None),
 ];
 
+const COORDINATOR: &str = "delta.coordinatedCommits.commitCoordinator-preview";
 const READER_FEATURES_FROM: i32 = 3;
 const WRITER_FEATURES_FROM: i32 = 7;
 const READER_MAPPING_FROM: i32 = 2;
@@ -99,14 +100,28 @@ impl Protocol {
             return Err(DeltaError::ReaderVersion { version, features });
         }
         self.well_formed()?;
+        // Whoever must commit through a catalog commits where readers by path do not look, listed for readers or not.
+        let obeyed = self.reader_features.iter().flatten().filter(|_| version >= READER_FEATURES_FROM);
+        if let Some(feature) = obeyed.chain(self.listed_writer_features()).find(|it| reads(it) == Reads::NeedsCatalog) {
+            return Err(DeltaError::CatalogManaged { version, feature: feature.clone() });
+        }
         if version < READER_FEATURES_FROM {
             return Ok(());
         }
-        if let Some(feature) = features.iter().find(|it| reads(it) == Reads::NeedsCatalog) {
-            return Err(DeltaError::CatalogManaged { version, feature: feature.clone() });
-        }
         let missing: Vec<String> = features.into_iter().filter(|it| reads(it) != Reads::Yes).collect();
         if missing.is_empty() { Ok(()) } else { Err(DeltaError::ReaderFeatures { version, features: missing }) }
+    }
+
+    /// [`Self::readable`], and that no property hands the table's commits to a coordinator.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn readable_with(&self, properties: &BTreeMap<String, String>) -> Result<(), DeltaError> {
+        self.readable()?;
+        match Properties(properties).text(COORDINATOR) {
+            Some(name) if !name.is_empty() => Err(DeltaError::Coordinated { property: COORDINATOR }),
+            _ => Ok(()),
+        }
     }
 
     /// Whether every feature a writer would have to obey is known by name.
@@ -243,6 +258,18 @@ mod tests {
             let err = protocol(3, 7, feature).readable().unwrap_err().to_string();
             assert!(err.contains("catalog") && err.contains(feature), "{err}");
         }
+    }
+
+    #[test]
+    fn a_table_whose_commits_a_catalog_holds_is_refused_by_path_even_where_only_writers_are_told() {
+        for feature in ["catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"] {
+            let err = protocol(1, 7, feature).readable().unwrap_err().to_string();
+            assert!(err.contains("catalog") && err.contains(feature), "{err}");
+        }
+        let with = |value: &str| BTreeMap::from([(COORDINATOR.to_owned(), value.to_owned())]);
+        let err = protocol(1, 2, "").readable_with(&with("dynamodb")).unwrap_err().to_string();
+        assert!(err.contains(COORDINATOR), "{err}");
+        protocol(1, 2, "").readable_with(&with("")).unwrap();
     }
 
     #[test]

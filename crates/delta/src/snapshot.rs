@@ -42,7 +42,7 @@ impl DeltaSnapshot {
     pub(crate) fn new(state: Arc<State>) -> Result<Self> {
         let schema = match TableSchema::of(&state.protocol, &state.metadata) {
             Ok(schema) => Arc::new(schema),
-            Err(err) => return Err(state.protocol.readable().err().unwrap_or(err).into()),
+            Err(err) => return Err(state.readable().err().unwrap_or(err).into()),
         };
         let partition = schema.partition_fields().map(|it| PartitionField {
             name: it.name().clone(),
@@ -76,7 +76,7 @@ impl DeltaSnapshot {
     }
 
     fn unreadable<T: Send + 'static>(&self) -> Option<BoxStream<'static, Result<T>>> {
-        let err = self.state.protocol.readable().err()?;
+        let err = self.state.readable().err()?;
         Some(stream::once(async { Err(err.into()) }).boxed())
     }
 }
@@ -139,7 +139,7 @@ impl Snapshot for DeltaSnapshot {
     }
 
     async fn totals(&self) -> Result<Totals> {
-        self.state.protocol.readable()?;
+        self.state.readable()?;
         let list = self.state.files().await?;
         let mut totals = Totals { rows: Some(0), deleted_rows: Some(0), ..Totals::default() };
         for batch in &list.batches {
@@ -158,7 +158,7 @@ impl Snapshot for DeltaSnapshot {
     }
 
     async fn pruning(&self, scan: &Scan) -> Result<Pruning> {
-        self.state.protocol.readable()?;
+        self.state.readable()?;
         let files_total = self.state.files().await?.count();
         if scan.predicate == Predicate::True {
             return Ok(Pruning { files_total, files_kept: files_total });

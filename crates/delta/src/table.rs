@@ -15,31 +15,38 @@ use lakebed_core::{
     version::{AsOf, Ref, Resolved, Span},
 };
 
-use crate::{KIND, changes, examine, feed, log::Log, snapshot::DeltaSnapshot, state::State, timeline};
+use crate::{
+    KIND, changes, examine, feed,
+    log::Log,
+    snapshot::DeltaSnapshot,
+    state::{Head, State},
+    timeline,
+};
 
 /// A Delta table in its folder.
 #[derive(Debug)]
 pub struct DeltaTable {
-    log: Log,
-    /// The newest snapshot seen. Used only after one listing showed what came after it.
+    head: Head,
+    /// The newest snapshot made of the head's state.
     last: Mutex<Option<Arc<DeltaSnapshot>>>,
 }
 
 impl DeltaTable {
     pub(crate) fn new(location: TableLocation) -> Self {
-        Self { log: Log::new(location.storage), last: Mutex::new(None) }
+        Self { head: Head::new(Log::new(location.storage)), last: Mutex::new(None) }
     }
 
     pub(crate) fn log(&self) -> &Log {
-        &self.log
+        self.head.log()
     }
 
     /// The newest snapshot: the one seen last with what was committed since, at the cost of one listing and that.
     pub async fn latest(&self) -> Result<Arc<DeltaSnapshot>> {
+        let state = self.head.newest().await?;
         let last = self.last.lock().ok().and_then(|it| it.clone());
-        let newest = match last {
-            Some(last) => self.refresh(&last).await?,
-            None => Arc::new(DeltaSnapshot::new(Arc::new(State::open(&self.log, None).await?))?),
+        let newest = match last.filter(|it| Arc::ptr_eq(&it.state, &state)) {
+            Some(last) => return Ok(last),
+            None => snapshot_of(state).await?,
         };
         if let Ok(mut last) = self.last.lock() {
             *last = Some(Arc::clone(&newest));
@@ -49,26 +56,46 @@ impl DeltaTable {
 
     /// The newest state that was read through this handle; others may have committed since.
     pub(crate) fn known(&self) -> Option<Arc<State>> {
-        let last = self.last.lock().ok()?;
-        last.as_ref().map(|it| Arc::clone(&it.state))
+        self.head.known()
     }
 
     /// The newest snapshot, from `snapshot`: itself when nothing was committed since, which takes one listing to know.
     pub async fn refresh(&self, snapshot: &Arc<DeltaSnapshot>) -> Result<Arc<DeltaSnapshot>> {
         match snapshot.state.refresh().await? {
-            Some(state) => Ok(Arc::new(DeltaSnapshot::new(Arc::new(state))?)),
+            Some(state) => snapshot_of(Arc::new(state)).await,
             None => Ok(Arc::clone(snapshot)),
         }
     }
 
     /// The snapshot of version `version`.
     pub async fn at(&self, version: u64) -> Result<Arc<DeltaSnapshot>> {
-        Ok(Arc::new(DeltaSnapshot::new(Arc::new(State::open(&self.log, Some(version)).await?))?))
+        snapshot_of(self.head.at(version).await?).await
     }
 
     /// The state of the newest version, whether or not this build can read its rows.
     pub(crate) async fn state(&self) -> Result<Arc<State>> {
-        Ok(Arc::new(State::open(&self.log, None).await?))
+        self.head.newest().await
+    }
+}
+
+/// The snapshot of a state; where a checksum file gave a schema that cannot be read, of what the log says.
+async fn snapshot_of(state: Arc<State>) -> Result<Arc<DeltaSnapshot>> {
+    match DeltaSnapshot::new(Arc::clone(&state)) {
+        Ok(snapshot) => Ok(Arc::new(snapshot)),
+        Err(err) => match state.confirmed().await? {
+            Some(state) => Ok(Arc::new(DeltaSnapshot::new(Arc::new(state))?)),
+            None => Err(err),
+        },
+    }
+}
+
+/// The snapshot with protocol and schema of the log: a checksum file may be wrong, and rows must not depend on it.
+///
+/// What is read for it is what reading the rows takes anyway.
+async fn confirmed(snapshot: Arc<DeltaSnapshot>) -> Result<Arc<DeltaSnapshot>> {
+    match snapshot.state.confirmed().await? {
+        Some(state) => Ok(Arc::new(DeltaSnapshot::new(Arc::new(state))?)),
+        None => Ok(snapshot),
     }
 }
 
@@ -79,15 +106,19 @@ impl Table for DeltaTable {
     }
 
     fn storage(&self) -> &Storage {
-        self.log.storage()
+        self.head.log().storage()
     }
 
     async fn resolve(&self, as_of: &AsOf) -> Result<Resolved> {
-        timeline::resolve::resolve(&self.log, as_of).await
+        timeline::resolve::resolve(&self.head, as_of).await
     }
 
     async fn timeline(&self, span: &Span) -> Result<Timeline> {
-        timeline::history(&self.log, span).await
+        timeline::history(&self.head, span, None).await
+    }
+
+    async fn timeline_newest(&self, span: &Span, limit: usize) -> Result<Timeline> {
+        timeline::history(&self.head, span, Some(limit)).await
     }
 
     async fn refs(&self) -> Result<Vec<Ref>> {
@@ -103,7 +134,7 @@ impl Table for DeltaTable {
                 self.at(timeline::number(&resolved.version.id)?).await?
             }
         };
-        Ok(snapshot)
+        Ok(confirmed(snapshot).await?)
     }
 
     fn changes(&self, span: &Span) -> BoxStream<'_, Result<VersionDelta>> {

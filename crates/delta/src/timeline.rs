@@ -1,13 +1,14 @@
 //! What was done to a table: its commits as a timeline, and which of them a moment or a name stands for.
 //!
 //! 1. One listing of the log shows which commits are left, and when their files were written.
-//! 2. The table's newest metadata say whether commits carry their own time ([`times`]).
-//! 3. Each commit of the span is read, several at once ([`details`]): whole where it is small, else its first line. One
-//!    that cannot be read stays in the history, with the reason: history must not depend on rows that can be read.
+//! 2. Each commit of the span is read, several at once ([`details`]): whole where it is small, else its first line. One
+//!    that cannot be read stays in the history, with the reason: history must not depend on rows that can be read. Who
+//!    asks for the newest few pays for those alone.
+//! 3. The newest commit, or the table's newest metadata, say whether commits carry their own time ([`times`]).
 //! 4. A version of which only a checkpoint is left stands in the history without details.
 //!
 //! Spec: Delta PROTOCOL.md, "Commit Provenance Information", "In-Commit Timestamps".
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_core::{
@@ -19,7 +20,7 @@ use lakebed_core::{
 use crate::{
     error::DeltaError,
     log::{Listed, Listing, Log, LogError},
-    state::State,
+    state::{Head, State},
 };
 
 pub(crate) mod details;
@@ -34,25 +35,34 @@ const AT_ONCE: usize = 16;
 /// Commits up to this size are read whole, to count their files.
 const WHOLE: u64 = 4 << 20;
 
-/// The commits of `span`, oldest first.
+/// The commits of `span`, oldest first; with a `limit` only the newest are read.
 ///
 /// # Errors
 /// Not found when there is no table, or `span` names a version that does not exist.
-pub(crate) async fn history(log: &Log, span: &Span) -> Result<Timeline> {
+pub(crate) async fn history(head: &Head, span: &Span, limit: Option<usize>) -> Result<Timeline> {
+    let log = head.log();
     let listing = log.listing().await?;
-    let (after, until) = bounds(log, &listing, span).await?;
-    let clock = Clock::of_table(log, &listing).await?;
-    let file_times = times::file_times(&listing);
+    let (after, until) = bounds(head, &listing, span).await?;
     let wanted = |version: u64| after.is_none_or(|it| version > it) && version <= until;
-    let commits: Vec<Listed> = listing.commits().filter(|it| wanted(it.file.version)).cloned().collect();
-    let read = stream::iter(commits).map(|it| instant(log, clock, &file_times, it)).buffered(AT_ONCE);
-    let mut instants: Vec<(u64, Instant)> = read.try_collect().await?;
-    let known: BTreeSet<u64> = instants.iter().map(|(version, _)| *version).collect();
-    let orphans = listing.checkpoints().0.into_iter().filter(|it| wanted(it.version) && !known.contains(&it.version));
-    instants.extend(orphans.map(|it| (it.version, checkpoint_only(it.version, file_times.get(it.version)))));
-    instants.sort_by_key(|(version, _)| *version);
-    instants.dedup_by_key(|(version, _)| *version);
-    Ok(Timeline::new(instants.into_iter().map(|(_, it)| it).collect()))
+    let checkpoints = listing.checkpoints().0.into_iter().map(|it| (it.version, None));
+    let commits = listing.commits().map(|it| (it.file.version, Some(it.clone())));
+    let versions: BTreeMap<u64, Option<Listed>> = checkpoints.chain(commits).filter(|it| wanted(it.0)).collect();
+    let earlier = limit.map_or(0, |it| versions.len().saturating_sub(it));
+    let newest = versions.into_iter().skip(earlier);
+    let read: Vec<Read> = stream::iter(newest).map(|it| read(log, it)).buffered(AT_ONCE).try_collect().await?;
+    let clock = clock(head, &listing, read.last()).await?;
+    let file_times = times::file_times(&listing);
+    let instants = read.into_iter().map(|it| instant(clock, &file_times, it));
+    Ok(Timeline::new(instants.collect()).with_earlier(earlier))
+}
+
+/// The table's clock, which the newest commit may already have settled.
+async fn clock(head: &Head, listing: &Listing, last: Option<&Read>) -> Result<Clock> {
+    match last.filter(|it| Some(it.version) == listing.newest()).and_then(|it| it.told.as_ref()) {
+        Some((_, Ok(told))) if told.stamp.is_none() => Ok(Clock::Files),
+        Some(_) => Clock::of_metadata(head, listing).await,
+        None => Clock::of_table(head, listing).await,
+    }
 }
 
 /// The version as the rest of Lakebed knows it.
@@ -69,7 +79,7 @@ pub(crate) fn number(id: &VersionId) -> Result<u64, DeltaError> {
 }
 
 /// The versions of a span: after the first (none for all), up to the second.
-pub(crate) async fn bounds(log: &Log, listing: &Listing, span: &Span) -> Result<(Option<u64>, u64)> {
+pub(crate) async fn bounds(head: &Head, listing: &Listing, span: &Span) -> Result<(Option<u64>, u64)> {
     let after = span.after.as_ref().map(number).transpose()?;
     let newest = listing.newest().unwrap_or(0);
     let until = match &span.until {
@@ -78,28 +88,38 @@ pub(crate) async fn bounds(log: &Log, listing: &Listing, span: &Span) -> Result<
             wanted if wanted > newest => return Err(LogError::TooNew { wanted, newest }.into()),
             wanted => wanted,
         },
-        AsOf::Time(_) | AsOf::Ref(_) => number(&resolve::resolve(log, &span.until).await?.version.id)?,
+        AsOf::Time(_) | AsOf::Ref(_) => number(&resolve::resolve(head, &span.until).await?.version.id)?,
     };
     Ok((after, until))
 }
 
-async fn instant(log: &Log, clock: Clock, file_times: &times::FileTimes, commit: Listed) -> Result<(u64, Instant)> {
-    let version = commit.file.version;
-    let told = match details::read(log, &commit, WHOLE).await {
-        Ok(told) => told,
-        Err(err) if times::is_damage(&err) => details::Told::unreadable(&err),
-        Err(err) => return Err(err),
-    };
+/// A version, and what its commit says or why it cannot be read; nothing where only a checkpoint is left.
+struct Read {
+    version: u64,
+    told: Option<(Listed, Result<details::Told>)>,
+}
+
+async fn read(log: &Log, (version, commit): (u64, Option<Listed>)) -> Result<Read> {
+    let Some(commit) = commit else { return Ok(Read { version, told: None }) };
+    match details::read(log, &commit, WHOLE).await {
+        Err(err) if !times::is_damage(&err) => Err(err),
+        told => Ok(Read { version, told: Some((commit, told)) }),
+    }
+}
+
+fn instant(clock: Clock, file_times: &times::FileTimes, read: Read) -> Instant {
+    let version = read.version;
+    let Some((commit, told)) = read.told else { return checkpoint_only(version, file_times.get(version)) };
+    let told = told.unwrap_or_else(|err| details::Told::unreadable(&err));
     let stamp = told.stamp.filter(|_| clock.stamps(version));
     let at = stamp.or_else(|| file_times.get(version)).unwrap_or(commit.modified_at);
-    let instant = Instant {
+    Instant {
         requested_at: told.started_at.unwrap_or(at),
         action: told.action,
         state: Stage::Completed { at, version: Some(version_of(version, at)) },
         native_action: told.native_action,
         details: told.details,
-    };
-    Ok((version, instant))
+    }
 }
 
 /// A version whose commit is gone and whose checkpoint is not.

@@ -54,6 +54,8 @@ struct State {
     rules: Vec<Rule>,
     log: Vec<Io>,
     tick: u64,
+    /// Keys that listings gave, as far as they were taken.
+    listed: u64,
     crash_after: Option<u64>,
     conditions_ignored: bool,
     clock: Option<Arc<dyn Clock>>,
@@ -153,10 +155,16 @@ impl FaultyStore {
         let mut state = self.state();
         assert!(state.crash_after.is_none(), "a crash counts the log's calls");
         state.log.clear();
+        state.listed = 0;
     }
 
     pub fn requests(&self) -> usize {
         self.state().log.len()
+    }
+
+    /// Keys that listings gave so far: what a listing costs where the store gives a page of so many at a time.
+    pub fn listed(&self) -> u64 {
+        self.state().listed
     }
 
     /// Calls of one kind so far.
@@ -264,6 +272,15 @@ impl FaultyStore {
             }
             _ => body,
         }
+    }
+
+    fn counted(
+        &self,
+        listed: impl Future<Output = Result<Vec<ObjectMeta>>> + Send + 'static,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        let this = self.clone();
+        let found = stream::once(listed).map_ok(|it| stream::iter(it).map(Ok)).try_flatten();
+        found.inspect_ok(move |_| this.state().listed += 1).boxed()
     }
 
     async fn list_all(self, prefix: Option<Path>, offset: Option<Path>) -> Result<Vec<ObjectMeta>> {
@@ -398,12 +415,12 @@ impl ObjectStore for FaultyStore {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let listed = self.clone().list_all(prefix.cloned(), None);
-        stream::once(listed).map_ok(|it| stream::iter(it).map(Ok)).try_flatten().boxed()
+        self.counted(listed)
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
         let listed = self.clone().list_all(prefix.cloned(), Some(offset.clone()));
-        stream::once(listed).map_ok(|it| stream::iter(it).map(Ok)).try_flatten().boxed()
+        self.counted(listed)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {

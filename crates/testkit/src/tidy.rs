@@ -7,12 +7,14 @@
 //! | no words of a workplace, no open ends without an issue | [`words`] |
 //! | files are short, open with their algorithm, and only commit and upkeep publish | [`files`] |
 //! | every fixture is in the catalogue and in a test | [`fixtures`] |
+//! | commands that messages and documents advise are there | [`verbs`] |
 //!
 //! Each complaint names the file and the rule. Exceptions stand in lists beside the rules, with a reason each.
 mod files;
 mod fixtures;
 mod floors;
 mod shape;
+mod verbs;
 mod words;
 
 use std::{
@@ -80,6 +82,7 @@ pub fn check(root: &Path) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     complaints.extend(floors::check(&sources));
     complaints.extend(shape::check(&sources));
+    complaints.extend(verbs::check(&sources));
     complaints.extend(words::check(&sources));
     complaints.extend(files::check(&sources));
     complaints.extend(fixtures::check(root, &sources));

@@ -6,7 +6,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use arrow_array::{Array as _, RecordBatch, cast::AsArray as _, types::Int64Type};
 use futures::TryStreamExt as _;
 use lakebed::Opened;
-use lakebed_core::{listing::ListingColumns, scan::Scan, table::Snapshot};
+use lakebed_core::{
+    Error,
+    listing::ListingColumns,
+    rev::RevRange,
+    scan::Scan,
+    table::Snapshot,
+    version::{AsOf, VersionId},
+};
 
 use super::schema::type_name;
 use crate::{
@@ -26,11 +33,10 @@ const COLUMNS: [Column; 5] = [
 
 pub(crate) async fn run(door: &Door, args: &Diff) -> Result<Verdict, Failure> {
     let (left, right) = sides(door, args).await?;
-    let (left_at, old) = door.snapshot(&left).await?;
-    let (right_at, new) = door.snapshot(&right).await?;
+    let (old, new) = (&left.snapshot, &right.snapshot);
     let both = !args.schema && !args.files;
-    let mut report = Report::new("lakebed.diff/1", left.table.storage().location(), &COLUMNS);
-    let mut title = vec![format!("{}@{} -> {}@{}", left.name, left_at.version.id, right.name, right_at.version.id)];
+    let mut report = Report::new("lakebed.diff/1", &left.location, &COLUMNS);
+    let mut title = vec![format!("{}@{} -> {}@{}", left.name, left.id, right.name, right.id)];
     if args.schema || both {
         let rows = schema_rows(old.as_ref(), new.as_ref());
         title.push(format!("schema  {}", summary(&rows)));
@@ -52,9 +58,40 @@ pub(crate) async fn run(door: &Door, args: &Diff) -> Result<Verdict, Failure> {
     Ok(if args.exit_code && differs { Verdict::No } else { Verdict::Yes })
 }
 
-/// Without a right side, it is the newest version; `@REV` alone is a version of the left table.
-async fn sides(door: &Door, args: &Diff) -> Result<(Opened, Opened), Failure> {
+/// One of the two versions.
+struct Side {
+    name: String,
+    location: String,
+    id: VersionId,
+    snapshot: Arc<dyn Snapshot>,
+}
+
+impl Side {
+    async fn of(door: &Door, opened: &Opened) -> Result<Self, Failure> {
+        let (resolved, snapshot) = door.snapshot(opened).await?;
+        Ok(Self::with(opened, resolved.version.id, snapshot))
+    }
+
+    async fn at(opened: &Opened, as_of: &AsOf) -> Result<Self, Failure> {
+        let snapshot = opened.table.snapshot(as_of).await?;
+        Ok(Self::with(opened, snapshot.version().id.clone(), snapshot))
+    }
+
+    fn with(opened: &Opened, id: VersionId, snapshot: Arc<dyn Snapshot>) -> Self {
+        let location = opened.table.storage().location().to_owned();
+        Self { name: opened.name.clone(), location, id, snapshot }
+    }
+}
+
+/// The older side and the newer.
+///
+/// A range `TABLE@a..b` is both. Without a right side, it is the newest version; `@REV` alone is a version of the left
+/// table.
+async fn sides(door: &Door, args: &Diff) -> Result<(Side, Side), Failure> {
     let left = door.table(&args.left).await?;
+    if is_range(&left)? {
+        return range(door, &left, args.right.is_some()).await;
+    }
     let right = match args.right.as_deref() {
         None => Opened { revision: None, ..left.clone() },
         Some(text) => match text.strip_prefix('@') {
@@ -62,11 +99,36 @@ async fn sides(door: &Door, args: &Diff) -> Result<(Opened, Opened), Failure> {
             None => door.table(text).await?,
         },
     };
-    // `diff t @3` reads as "since 3": the version given is the older side.
-    if left.revision.is_none() && args.right.as_deref().is_some_and(|it| it.starts_with('@')) {
-        return Ok((right, left));
+    if is_range(&right)? {
+        return Err(too_many().into());
     }
-    Ok((left, right))
+    // `diff t @3` reads as "since 3": the version given is the older side.
+    let (old, new) = match left.revision.is_none() && args.right.as_deref().is_some_and(|it| it.starts_with('@')) {
+        true => (right, left),
+        false => (left, right),
+    };
+    Ok((Side::of(door, &old).await?, Side::of(door, &new).await?))
+}
+
+fn is_range(opened: &Opened) -> Result<bool, Failure> {
+    Ok(opened.revision.as_deref().map(RevRange::parse).transpose()?.flatten().is_some())
+}
+
+async fn range(door: &Door, opened: &Opened, more: bool) -> Result<(Side, Side), Failure> {
+    if more {
+        return Err(too_many().into());
+    }
+    let span = door.span(opened).await?;
+    let Some(after) = span.after else {
+        let err = Error::invalid("the range has no older side: `diff` compares two versions");
+        return Err(err.with_hint("write it as `a..b`; `earliest..b` starts with the oldest version").into());
+    };
+    Ok((Side::at(opened, &AsOf::Version(after)).await?, Side::at(opened, &span.until).await?))
+}
+
+fn too_many() -> Error {
+    Error::invalid("a range names two versions: with another table or version there would be three")
+        .with_hint("`diff t@3..5` compares 3 and 5, as `diff t@3 @5` does")
 }
 
 fn summary(rows: &[Vec<Value>]) -> String {

@@ -50,11 +50,11 @@ pub(crate) async fn run(door: &Door, args: &Log) -> Result<Verdict, Failure> {
     let table = opened.table.as_ref();
     let span = door.span(&opened).await?;
     let busy = door.busy("reading the log");
-    let mut entries = entries(table, &span).await?;
+    let (mut entries, earlier) = entries(table, &span, door.printer.limit).await?;
     let head = entries.last().map(|it| it.version.id.clone());
-    let total = entries.len();
+    let total = entries.len() + earlier;
     if let Some(limit) = door.printer.limit {
-        entries.drain(..total.saturating_sub(limit));
+        entries.drain(..entries.len().saturating_sub(limit));
     }
     let refs = refs(door, table).await;
     let readable = readable(table, &entries, args.no_check).await?;
@@ -76,15 +76,19 @@ pub(crate) async fn run(door: &Door, args: &Log) -> Result<Verdict, Failure> {
     Ok(Verdict::Yes)
 }
 
-async fn entries(table: &dyn Table, span: &Span) -> Result<Vec<Entry>, Failure> {
-    let timeline = table.timeline(span).await?;
+/// The newest versions of `span`, at least one where there is one, and how many came before them.
+async fn entries(table: &dyn Table, span: &Span, limit: Option<usize>) -> Result<(Vec<Entry>, usize), Failure> {
+    let timeline = match limit {
+        Some(limit) => table.timeline_newest(span, limit.max(1)).await?,
+        None => table.timeline(span).await?,
+    };
     let made = timeline.instants().iter().filter_map(|instant| match &instant.state {
         State::Completed { version: Some(version), .. } => {
             Some(Entry { version: version.clone(), instant: instant.clone() })
         }
         _ => None,
     });
-    Ok(made.collect())
+    Ok((made.collect(), timeline.earlier()))
 }
 
 /// Refs decorate the log: a table whose refs cannot be read still has one.

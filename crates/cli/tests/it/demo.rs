@@ -26,3 +26,16 @@ fn the_table_can_be_kept_and_is_not_overwritten() {
     assert_eq!(again.code, 2, "{}", again.stderr);
     assert!(again.stderr.contains("E-EXISTS"), "{}", again.stderr);
 }
+
+#[test]
+fn the_readme_shows_what_the_demo_prints() {
+    let readme = include_str!("../../../../README.md");
+    let tour = readme.split("## A tour").nth(1).and_then(|it| it.split("## ").next()).expect("README has a tour");
+    let ran = World::new().run(&["demo"]);
+    let block = tour.split("```").nth(1).expect("the tour is a block");
+    let shown: Vec<&str> = block.lines().filter(|it| !it.is_empty()).collect();
+    assert!(shown.len() >= 8, "{shown:#?}");
+    for line in shown {
+        assert!(ran.stdout.lines().any(|it| it.trim_end() == line.trim_end()), "the demo does not print `{line}`");
+    }
+}

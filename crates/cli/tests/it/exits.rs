@@ -84,6 +84,42 @@ fn a_diff_answers_by_its_code_only_when_asked() {
 }
 
 #[test]
+fn a_diff_takes_a_range() {
+    let world = World::with_orders();
+    let pair = world.shown(&["diff", "orders@5", "@6"]);
+    assert_eq!(world.shown(&["diff", "orders@5..6"]), pair);
+    assert_eq!(world.shown(&["diff", "orders@5..~1"]), world.shown(&["diff", "orders@5", "@~1"]));
+    let cases: [&[&str]; 3] = [&["diff", "orders@5..6", "@7"], &["diff", "orders@5", "@6..7"], &["diff", "orders@..6"]];
+    for args in cases {
+        let ran = world.run(args);
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("range") && ran.stderr.contains("hint: "), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_warning_is_shown_once() {
+    let world = World::with_orders();
+    std::fs::write(world.path("orders/_delta_log/_last_checkpoint"), "").unwrap();
+    let cases: [&[&str]; 5] = [
+        &["diff", "orders@^", "@~2"],
+        &["head", "orders@~1"],
+        &["log", "orders@^"],
+        &["schema", "orders"],
+        &["info", "orders@{2026-11-05}"],
+    ];
+    for args in cases {
+        let ran = world.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+        let mut lines: Vec<&str> = ran.stderr.lines().collect();
+        assert!(lines.iter().any(|it| it.starts_with("warning: _delta_log/_last_checkpoint is damaged")), "{lines:?}");
+        lines.sort_unstable();
+        assert!(lines.windows(2).all(|it| it[0] != it[1]), "{args:?}: {lines:#?}");
+        assert_eq!(world.run(&[args, &["-q"]].concat()).stderr, "", "{args:?}");
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_ends_the_command_silently() {
     let world = World::with_orders();
     let tables = ["a", "b", "c", "d", "e", "f"].map(|it| format!("delta.`./orders` VERSION AS OF 5 AS {it}"));

@@ -135,3 +135,19 @@ fn show_and_info_are_one_object() {
     assert_eq!((&row["format"], &row["version"], &row["rows"]), (&json!("delta"), &json!("7"), &json!(4)));
     assert_eq!(row["columns"]["amount"], "decimal(10,2)");
 }
+
+#[test]
+fn the_newest_of_history_cost_no_older_commit() {
+    let world = World::with_orders();
+    let commits = |args: &[&str]| {
+        let ran = world.run(&[args, &["--explain"]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let commit =
+            |it: &&str| it.trim_start().starts_with("GET") && it.contains("_delta_log/0") && it.ends_with(".json");
+        ran.stderr.lines().filter(commit).count()
+    };
+    let all = commits(&["log", "orders", "--no-check"]);
+    assert_eq!(commits(&["log", "orders", "--no-check", "--limit", "2"]), all - 6);
+    assert_eq!(commits(&["sql", "-c", "SELECT id, operation FROM delta.`./orders$history` LIMIT 2"]), 2);
+    assert_eq!(commits(&["sql", "-c", "SELECT id, operation FROM delta.`./orders$history`"]), 8);
+}

@@ -85,3 +85,15 @@ fn deep_sql_is_a_limit_and_not_a_crash() {
     let ran = world.run(&["sql", "-f", "deep.sql"]);
     assert!(ran.code == 2 || ran.code == 11, "{}: {}", ran.code, ran.stderr);
 }
+
+#[test]
+fn details_are_told_once_and_what_is_not_set_is_null() {
+    let world = World::with_orders();
+    let rows = world.json(&["sql", "-o", "json", "-c", "DESCRIBE DETAIL delta.`./orders`"]);
+    let rows = rows.as_array().unwrap();
+    let mut names: Vec<&str> = rows.iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert!(rows.iter().all(|it| it["value"] != "null"), "{rows:?}");
+    assert!(rows.iter().any(|it| it["name"] == "description" && it["value"].is_null()), "{rows:?}");
+    names.sort_unstable();
+    assert!(names.contains(&"partition_columns") && names.windows(2).all(|it| it[0] != it[1]), "{names:?}");
+}

@@ -11,7 +11,7 @@ pub(crate) mod files;
 mod leaves;
 mod small;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_codec::parquet::ParquetObject;
@@ -27,6 +27,7 @@ use crate::{
         listing::{CheckpointFiles, Listed},
     },
     spec::{LastCheckpointV2, Sidecar},
+    state::replay,
 };
 
 /// How many parts or sidecars are read at once.
@@ -86,13 +87,30 @@ impl Checkpoint {
         let body = log.read(&path).await?.ok_or_else(|| LogError::Vanished { file: path.clone() })?;
         let pieces = Piece::cut(file.file.version, &path, &body, PieceKind::Commit);
         let mut batch = on_a_thread(body.len(), move || actions::parse(&pieces)).await?;
+        if !replay::distinct_adds(log.storage().policy(), &batch) || batch.small.repeated {
+            let rule = "a checkpoint has two actions of one kind".to_owned();
+            return Err(LogError::BadFile { file: path, rule }.into());
+        }
         batch.adds.added_in = None;
         let small = batch.small.clone();
         Self::with(log, small, Vec::new(), Some(batch))
     }
 
     fn with(log: &Log, small: SmallActions, parts: Vec<Part>, json: Option<ActionBatch>) -> Result<Self> {
-        let sidecars = small.sidecars.iter().map(sidecar_file).collect::<Result<Vec<_>>>()?;
+        let mut sidecars: Vec<(FilePath, u64)> = Vec::new();
+        let mut seen = HashMap::new();
+        for sidecar in &small.sidecars {
+            let (path, bytes) = sidecar_file(sidecar)?;
+            // Named twice it is still one file.
+            match seen.insert(path.as_str().to_owned(), bytes) {
+                None => sidecars.push((path, bytes)),
+                Some(before) if before == bytes => (),
+                Some(_) => {
+                    let rule = "a sidecar is named twice, with two sizes".to_owned();
+                    return Err(LogError::BadFile { file: path.as_str().to_owned(), rule }.into());
+                }
+            }
+        }
         if sidecars.is_empty()
             && let Some(part) = parts.iter().find(|it| !it.has_files())
         {
@@ -164,10 +182,11 @@ fn sidecar_file(sidecar: &Sidecar) -> Result<(FilePath, u64)> {
     Ok((FilePath::below(format!("{}/{name}", layout::SIDECARS)), bytes))
 }
 
-/// Whether the hint speaks of this very checkpoint.
+/// Whether the hint speaks of this very checkpoint, as it lies there.
 fn names(hint: &LastCheckpointV2, files: &CheckpointFiles) -> bool {
     let last = hint.path.rsplit('/').next();
-    matches!(&files.files[..], [only] if last == Some(&only.file.to_string()))
+    let same_size = |bytes| hint.size_in_bytes.is_none_or(|it| u64::try_from(it) == Ok(bytes));
+    matches!(&files.files[..], [only] if last == Some(&only.file.to_string()) && same_size(only.bytes))
 }
 
 /// Runs work over `bytes` bytes: here when it is little, on a thread for such work when it is not.

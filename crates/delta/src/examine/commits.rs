@@ -106,7 +106,7 @@ impl Follow {
 /// What an add says of itself that cannot be.
 fn numbers(version: u64, add: &Add, report: &mut Report) {
     let object = format!("version {version}: {}", add.path.escape_debug());
-    let fix = "`lakebed compact` writes the file anew, with true statistics";
+    let fix = "another writer of Delta can write the file's rows anew (`OPTIMIZE`), with true statistics";
     if add.size < 0 {
         report.add("D012", Level::Error, object.clone(), format!("size is {}", add.size), fix);
     }

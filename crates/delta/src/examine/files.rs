@@ -23,11 +23,11 @@ use crate::{
 /// Vectors that are read and checked.
 const MAX_VECTORS: usize = 10_000;
 const VECTORS_AT_ONCE: usize = 16;
-const LOST: &str = "put the file back from a backup, or `lakebed restore` an earlier version";
+const LOST: &str = "put the file back from a backup; `lakebed log` shows which versions can still be read";
 
 pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -> Result<()> {
     let state = match State::open(log, None).await {
-        Ok(state) => state,
+        Ok(state) => state.confirmed().await?.unwrap_or(state),
         Err(err) if times::is_damage(&err) => {
             let readable = ranges(candidates(listing).iter().map(|it| it.file.version));
             let newest = listing.newest().unwrap_or(0);
@@ -38,7 +38,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
         Err(err) => return Err(err),
     };
     let object = format!("version {}", state.version);
-    if let Err(err) = state.protocol.readable() {
+    if let Err(err) = state.readable() {
         let fix = "read its rows with an engine that has these features";
         report.add("D006", Level::Error, object.clone(), err.to_string(), fix);
     }
@@ -56,7 +56,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
         }
     };
     for (fault, about) in properties::faults(&state.metadata.configuration) {
-        let fix = format!("`ALTER TABLE … SET TBLPROPERTIES` to a value that fits: {about}");
+        let fix = format!("set it with another writer of Delta to a value that fits: {about}");
         report.add("D022", Level::Warn, object.clone(), fault.to_string(), &fix);
     }
     let list = match state.files().await {
@@ -79,7 +79,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
             Level::Warn,
             object.clone(),
             warning,
-            "`lakebed checkpoint` writes a new checkpoint and hint",
+            "readers do without; the next checkpoint of whoever writes the table replaces it",
         );
     }
     let mut present = Present::list(log).await?;
@@ -165,7 +165,7 @@ async fn files(
                     Level::Error,
                     path.as_str(),
                     err.to_string(),
-                    "`lakebed delete` the file's rows by their other columns, or mend the log from a backup",
+                    "mend the log from a backup, or delete the file's rows by their other columns with another writer of Delta",
                 );
             }
         }
@@ -255,6 +255,12 @@ async fn checksum(log: &Log, listing: &Listing, state: &State, total: &Total, re
     let fix = "remove the checksum file: readers do without";
     match serde_json::from_slice::<VersionChecksum>(&body) {
         Err(err) => report.add("D016", Level::Warn, path, format!("damaged ({err}): ignored"), fix),
+        Ok(sum) if !sum.protocol.says_the_same(&state.protocol) => {
+            report.add("D016", Level::Warn, path, "its protocol is not the log's: the log's is used", fix);
+        }
+        Ok(sum) if !sum.metadata.says_the_same(&state.metadata) => {
+            report.add("D016", Level::Warn, path, "its metaData is not the log's: the log's is used", fix);
+        }
         Ok(sum) if (sum.num_files, sum.table_size_bytes) != (total.files, total.bytes) => {
             let evidence = format!(
                 "says {} files of {} bytes; the log has {} of {}",

@@ -15,7 +15,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
     examine_hint(log, listing, report).await?;
     let (complete, incomplete) = listing.checkpoints();
     for evidence in incomplete {
-        let fix = "remove the incomplete checkpoint's files, or put the missing ones back; `lakebed checkpoint` writes a new one";
+        let fix = "remove the incomplete checkpoint's files, or put the missing ones back; readers do without";
         report.add("D002", Level::Warn, layout::LOG, evidence, fix);
     }
     gaps(listing, report);
@@ -42,7 +42,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
             Level::Info,
             object,
             format!("{since} commits since"),
-            "`lakebed checkpoint` makes opening fast again",
+            "a checkpoint, by another writer of Delta, makes opening fast again",
         );
     }
     Ok(())
@@ -51,7 +51,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
 async fn examine_hint(log: &Log, listing: &Listing, report: &mut Report) -> Result<()> {
     let mut warnings = Vec::new();
     let hint = hint::read(log, &mut warnings).await?;
-    let fix = "`lakebed checkpoint` writes a new hint; readers find the table without";
+    let fix = "readers find the table without; the next checkpoint of whoever writes the table brings a new hint";
     for evidence in warnings {
         report.add("D001", Level::Warn, layout::LAST_CHECKPOINT, evidence, fix);
     }

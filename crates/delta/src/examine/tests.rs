@@ -110,6 +110,15 @@ async fn what_a_table_says_that_cannot_be() {
     }
     let one = add("a", "");
     let found = findings(&[("0.json", HEAD), ("1.json", &one), ("1.crc", sum), ("a", "PAR1")]).await;
+    assert!(
+        found.iter().any(|it| it.starts_with("D016 ") && it.contains("its metaData is not the log's")),
+        "{found:?}"
+    );
+    let (protocol, metadata) = HEAD.split_once('\n').unwrap();
+    let inner = |line: &str| line[line.find(':').unwrap() + 1..line.len() - 1].to_owned();
+    let (protocol, metadata) = (inner(protocol), inner(metadata));
+    let sum = format!(r#"{{"tableSizeBytes":4,"numFiles":7,"metadata":{metadata},"protocol":{protocol}}}"#);
+    let found = findings(&[("0.json", HEAD), ("1.json", &one), ("1.crc", &sum), ("a", "PAR1")]).await;
     assert!(found.iter().any(|it| it.contains("says 7 files of 4 bytes; the log has 1 of 4")), "{found:?}");
 }
 

@@ -1,5 +1,8 @@
 //! Actions: the lines of a commit.
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -40,6 +43,27 @@ impl Action {
             Self::CheckpointMetadata(_) => "checkpointMetadata",
             Self::Unknown(name) => name,
         }
+    }
+}
+
+impl Protocol {
+    /// Whether both ask the same of readers and writers; the order of features says nothing.
+    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
+        let set = |it: &Option<Vec<String>>| it.iter().flatten().cloned().collect::<BTreeSet<_>>();
+        (self.min_reader_version, self.min_writer_version) == (other.min_reader_version, other.min_writer_version)
+            && set(&self.reader_features) == set(&other.reader_features)
+            && set(&self.writer_features) == set(&other.writer_features)
+    }
+}
+
+impl Metadata {
+    /// Whether both describe the same rows.
+    pub(crate) fn says_the_same(&self, other: &Self) -> bool {
+        self.id == other.id
+            && self.schema_string == other.schema_string
+            && self.partition_columns == other.partition_columns
+            && self.configuration == other.configuration
+            && self.format.provider == other.format.provider
     }
 }
 

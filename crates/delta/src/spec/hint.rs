@@ -19,6 +19,9 @@ pub(crate) struct LastCheckpoint {
     pub(crate) num_of_add_files: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) v2_checkpoint: Option<LastCheckpointV2>,
+    /// MD5 of the canonical form of everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checksum: Option<String>,
 }
 
 /// The V2 checkpoint the hint names, with its small actions, so that a reader need not open it.

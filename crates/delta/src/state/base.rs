@@ -8,32 +8,33 @@ use std::{collections::BTreeSet, sync::Arc};
 use futures::future;
 use lakebed_core::{Error, ErrorKind, Result};
 
-use super::{Base, commits};
+use super::{Base, Expected, commits};
 use crate::{
     checkpoint::Checkpoint,
-    layout::LogFileKind,
+    layout::{self, LogFileKind},
     log::{
         Listing, Log, LogError,
         listing::CheckpointFiles,
         segment::{Compacted, Segment},
     },
-    spec::LastCheckpointV2,
+    spec::{LastCheckpoint, VersionChecksum},
 };
 
 pub(super) struct Finder<'a> {
     log: &'a Log,
     listing: Listing,
     version: u64,
-    hint: Option<&'a LastCheckpointV2>,
+    hint: Option<&'a LastCheckpoint>,
     /// Names of checkpoints that proved to be damaged.
     pub(super) avoid: BTreeSet<String>,
+    pub(super) compacted: Compacted,
     complete: bool,
 }
 
 impl<'a> Finder<'a> {
     /// `listing` begins at 0 or at a hint, and shows every file from there to `version`.
-    pub(super) fn new(log: &'a Log, listing: Listing, version: u64, hint: Option<&'a LastCheckpointV2>) -> Self {
-        Self { log, listing, version, hint, avoid: BTreeSet::new(), complete: false }
+    pub(super) fn new(log: &'a Log, listing: Listing, version: u64, hint: Option<&'a LastCheckpoint>) -> Self {
+        Self { log, listing, version, hint, avoid: BTreeSet::new(), compacted: Compacted::Use, complete: false }
     }
 
     /// Whether there is a checksum file of `version`.
@@ -59,7 +60,7 @@ impl<'a> Finder<'a> {
                         warnings.push(warning);
                     }
                 }
-                return Ok(Segment::on(&self.listing, self.version, base, Compacted::Use)?);
+                return Ok(Segment::on(&self.listing, self.version, base, self.compacted)?);
             }
             self.listing = Listing::read(self.log.storage(), 0, self.version).await?;
             self.complete = true;
@@ -77,14 +78,17 @@ impl<'a> Finder<'a> {
             };
             let Some(files) = segment.checkpoint.clone() else {
                 let commits = self.commits(&segment, warnings).await?;
-                return Ok(Base { segment, checkpoint: None, commits });
+                return Ok(Base { segment, checkpoint: None, commits, expected: None });
             };
-            let opened = Checkpoint::open(self.log, &files, self.hint);
-            let (opened, commits) = future::join(opened, self.commits(&segment, warnings)).await;
+            let hint = self.hint.and_then(|it| it.v2_checkpoint.as_ref());
+            let opened = Checkpoint::open(self.log, &files, hint);
+            let (opened, commits, expected) =
+                future::join3(opened, self.commits(&segment, warnings), self.expected(files.version)).await;
             let checked = opened.and_then(|it| self.check(it, &files));
             match checked {
                 Ok(checkpoint) => {
-                    return Ok(Base { segment, checkpoint: Some(Arc::new(checkpoint)), commits: commits? });
+                    let (checkpoint, commits, expected) = (Some(Arc::new(checkpoint)), commits?, expected?);
+                    return Ok(Base { segment, checkpoint, commits, expected });
                 }
                 Err(err) if is_damage(&err) => {
                     warnings.push(format!("checkpoint {} is not used: {err}", files.version));
@@ -94,6 +98,26 @@ impl<'a> Finder<'a> {
                 Err(err) => return Err(err),
             }
         }
+    }
+
+    /// How many files the checkpoint of `version` has: by the hint, else by a checksum file. That of the version being
+    /// read is compared with the files in the end.
+    async fn expected(&self, version: u64) -> Result<Option<Expected>> {
+        let hinted = self.hint.filter(|it| it.version == version).and_then(|it| it.num_of_add_files);
+        if let Some(files) = hinted.and_then(|it| u64::try_from(it).ok()) {
+            return Ok(Some(Expected { files, source: layout::LAST_CHECKPOINT.to_owned() }));
+        }
+        if version == self.version || self.listing.checksum(version).is_none() {
+            return Ok(None);
+        }
+        let source = layout::checksum_path(version);
+        let body = match self.log.read(&source).await {
+            Err(err) if !is_damage(&err) => return Err(err),
+            body => body.ok().flatten().unwrap_or_default(),
+        };
+        let read = serde_json::from_slice::<VersionChecksum>(&body).ok();
+        let files = read.and_then(|it| u64::try_from(it.num_files).ok());
+        Ok(files.map(|files| Expected { files, source }))
     }
 
     /// A checkpoint holds the whole state, so it names protocol and metadata.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     checkpoint::files::{CheckpointBatch, FileStatistics},
-    log::{Log, actions::ActionBatch},
+    log::{Log, LogError, actions::ActionBatch},
 };
 
 /// Checkpoint first, then commits, oldest first.
@@ -39,6 +39,7 @@ impl FileList {
             Some(checkpoint) => checkpoint.files(partitioned).await?,
             None => Arc::default(),
         };
+        counted(base, files.iter().map(|it| it.files.rows()).sum())?;
         let mut decided = Decided::default();
         let mut commits = Vec::new();
         for batch in base.commits.iter().rev() {
@@ -61,6 +62,16 @@ impl FileList {
     pub(crate) fn count(&self) -> u64 {
         self.batches.iter().map(|it| it.live.count as u64).sum()
     }
+}
+
+/// Checks that the checkpoint has as many files as it should: one that was cut after a line looks whole.
+fn counted(base: &Base, found: usize) -> Result<()> {
+    let (Some(checkpoint), Some(expected)) = (&base.segment.checkpoint, &base.expected) else { return Ok(()) };
+    if expected.files == found as u64 {
+        return Ok(());
+    }
+    let rule = format!("it has {found} files, and {} says {}", expected.source, expected.files);
+    Err(LogError::BadFile { file: checkpoint.name(), rule }.into())
 }
 
 impl ListBatch {

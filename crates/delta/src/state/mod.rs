@@ -12,6 +12,7 @@ pub(crate) mod replay;
 
 mod base;
 mod commits;
+mod head;
 mod list;
 mod open;
 mod times;
@@ -21,18 +22,23 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use lakebed_core::{Result, version::Millis};
+use lakebed_core::{Error, Result, version::Millis};
 use tokio::sync::OnceCell;
 
-pub(crate) use self::list::{FileList, ListBatch};
+pub(crate) use self::{
+    head::Head,
+    list::{FileList, ListBatch},
+};
 use crate::{
     checkpoint::Checkpoint,
+    error::DeltaError,
+    layout::{self, LogFileKind},
     log::{
         Listing, Log, LogError,
         actions::{ActionBatch, SmallActions},
-        segment::Segment,
+        segment::{Compacted, Segment},
     },
-    spec::{DomainMetadata, Metadata, Protocol, Txn},
+    spec::{DomainMetadata, LastCheckpoint, Metadata, Protocol, Txn},
 };
 
 /// The state of a table at one version: loaded as far as it was asked for, never changed.
@@ -48,6 +54,9 @@ pub(crate) struct State {
     pub(crate) txns: Option<BTreeMap<String, Txn>>,
     /// Domains that were not removed; `None` as above.
     pub(crate) domains: Option<BTreeMap<String, DomainMetadata>>,
+    /// The files a checksum file counts, where protocol and metadata are its, too, and not yet compared with the log's.
+    counted: Option<i64>,
+    hint: Option<LastCheckpoint>,
     /// What the log's listing showed from the base on; a later refresh compares with it.
     listing: Listing,
     base: OnceCell<Arc<Base>>,
@@ -62,6 +71,15 @@ pub(crate) struct Base {
     pub(crate) checkpoint: Option<Arc<Checkpoint>>,
     /// Commits after the checkpoint, oldest first.
     pub(crate) commits: Vec<Arc<ActionBatch>>,
+    /// How many files the checkpoint must have, where something says so.
+    pub(crate) expected: Option<Expected>,
+}
+
+/// How many files a checkpoint has according to `source`.
+#[derive(Debug, Clone)]
+pub(crate) struct Expected {
+    pub(crate) files: u64,
+    pub(crate) source: String,
 }
 
 impl Base {
@@ -101,7 +119,7 @@ impl State {
         if let Some(domains) = &self.domains {
             return Ok(domains.clone());
         }
-        let base = self.base.get_or_try_init(|| self.read_base(BTreeSet::new())).await?;
+        let base = self.base.get_or_try_init(|| self.read_first()).await?;
         Ok(reconcile(&base.small()).1)
     }
 
@@ -110,17 +128,74 @@ impl State {
         if let Some(txns) = &self.txns {
             return Ok(txns.clone());
         }
-        let base = self.base.get_or_try_init(|| self.read_base(BTreeSet::new())).await?;
+        let base = self.base.get_or_try_init(|| self.read_first()).await?;
         Ok(reconcile(&base.small()).0)
     }
 
+    /// Whether the rows can be read.
+    pub(crate) fn readable(&self) -> Result<(), DeltaError> {
+        self.protocol.readable_with(&self.metadata.configuration)
+    }
+
+    /// This state as the log has it, if a checksum file gave other protocol or metadata; `None` where all is well.
+    ///
+    /// A log that cannot be read leaves them as they are: they are good for looking, and [`Self::files`] fails.
+    pub(crate) async fn confirmed(&self) -> Result<Option<Self>> {
+        if self.counted.is_none() {
+            return Ok(None);
+        }
+        match self.base.get_or_try_init(|| self.read_first()).await {
+            Ok(base) => match self.differs(base) {
+                Some(what) => self.of_log(Arc::clone(base), what).await.map(Some),
+                None => Ok(None),
+            },
+            Err(err) if base::is_damage(&err) => Ok(None),
+            Err(err) => Err(err),
+        }
+    }
+
+    /// Which action of a checksum file is not the log's.
+    fn differs(&self, base: &Base) -> Option<&'static str> {
+        self.counted?;
+        let small = base.small();
+        let (protocol, metadata) = (small.protocol?, small.metadata?);
+        if !protocol.says_the_same(&self.protocol) {
+            Some("protocol")
+        } else if !metadata.says_the_same(&self.metadata) {
+            Some("metaData")
+        } else {
+            None
+        }
+    }
+
     async fn read_files(&self) -> Result<Arc<FileList>> {
-        let mut avoid = BTreeSet::new();
-        let mut base = Arc::clone(self.base.get_or_try_init(|| self.read_base(BTreeSet::new())).await?);
+        let (mut avoid, mut compacted) = (BTreeSet::new(), Compacted::Use);
+        let mut base = Arc::clone(self.base.get_or_try_init(|| self.read_first()).await?);
+        if let Some(what) = self.differs(&base) {
+            let rule = format!("its {what} is not the log's");
+            return Err(LogError::BadFile { file: layout::checksum_path(self.version), rule }.into());
+        }
         loop {
             let read = FileList::read(&self.log, &base, !self.metadata.partition_columns.is_empty()).await;
             let err = match read {
-                Ok(list) => return Ok(Arc::new(list)),
+                Ok(list) => match self.miscounted(&list) {
+                    None => return Ok(Arc::new(list)),
+                    Some(miscounted) if compacted == Compacted::Use && has_compacted(&base) => {
+                        self.warn(format!("compacted files are not used: {miscounted}"));
+                        compacted = Compacted::Avoid;
+                        base = self
+                            .read_base(avoid.clone(), compacted)
+                            .await
+                            .map_err(|it| base::because(it, miscounted))?;
+                        continue;
+                    }
+                    // A checkpoint that another count vouches for is right, and so are the commits.
+                    Some(miscounted) if base.segment.checkpoint.is_none() || base.expected.is_some() => {
+                        self.warn(format!("{miscounted}: ignored"));
+                        return Ok(Arc::new(list));
+                    }
+                    Some(miscounted) => miscounted,
+                },
                 Err(err) => err,
             };
             let Some(checkpoint) = base.segment.checkpoint.as_ref().filter(|_| base::is_damage(&err)) else {
@@ -128,18 +203,34 @@ impl State {
             };
             self.warn(format!("checkpoint {} is not used: {err}", checkpoint.version));
             avoid.insert(checkpoint.name());
-            base = self.read_base(avoid.clone()).await.map_err(|it| base::because(it, err))?;
+            base = self.read_base(avoid.clone(), compacted).await.map_err(|it| base::because(it, err))?;
         }
     }
 
-    async fn read_base(&self, avoid: BTreeSet<String>) -> Result<Arc<Base>> {
+    /// What is wrong when the checksum file of this very version counts other files.
+    fn miscounted(&self, list: &FileList) -> Option<Error> {
+        let counted = self.counted.filter(|it| u64::try_from(*it) != Ok(list.count()))?;
+        let rule = format!("it counts {counted} files, and {} were found", list.count());
+        Some(LogError::BadFile { file: layout::checksum_path(self.version), rule }.into())
+    }
+
+    async fn read_first(&self) -> Result<Arc<Base>> {
+        self.read_base(BTreeSet::new(), Compacted::Use).await
+    }
+
+    async fn read_base(&self, avoid: BTreeSet<String>, compacted: Compacted) -> Result<Arc<Base>> {
         let mut warnings = Vec::new();
-        let mut finder = base::Finder::new(&self.log, self.listing.clone(), self.version, None);
+        let mut finder = base::Finder::new(&self.log, self.listing.clone(), self.version, self.hint.as_ref());
         finder.avoid = avoid;
+        finder.compacted = compacted;
         let base = finder.load(&mut warnings).await;
         warnings.into_iter().for_each(|it| self.warn(it));
         base.map(Arc::new)
     }
+}
+
+fn has_compacted(base: &Base) -> bool {
+    base.segment.commits.iter().any(|it| matches!(it.file.kind, LogFileKind::Compacted { .. }))
 }
 
 /// The newest of each application, and the domains that stand.

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use super::{Base, State, base::Finder, commits, reconcile, required, times};
 use crate::{
     layout,
-    log::{Listing, Log, LogError, actions::SmallActions, hint, segment::Segment},
+    log::{Listed, Listing, Log, LogError, actions::SmallActions, hint, segment::Segment},
     spec::{LastCheckpoint, VersionChecksum},
 };
 
@@ -40,11 +40,13 @@ impl State {
         for name in &listing.staged {
             warnings.push(format!("{name} is a commit that only a catalog can ratify: ignored"));
         }
-        let v2 = hint.as_ref().and_then(|it| it.v2_checkpoint.as_ref());
-        let mut finder = Finder::new(log, listing, version, v2);
+        let mut finder = Finder::new(log, listing, version, hint.as_ref());
         let segment = finder.segment(&mut warnings).await?;
         let state = match by_checksum(log, &finder, &segment, &mut warnings).await? {
-            Some(known) => known.into_state(log, finder.into_listing(), version, OnceCell::new(), warnings).await,
+            Some(known) => {
+                let listing = finder.into_listing();
+                known.into_state(log, listing, version, OnceCell::new(), warnings).await.map(|it| Self { hint, ..it })
+            }
             None => {
                 let base = Arc::new(finder.load(&mut warnings).await?);
                 let known = Known::of(&base.small(), version)?;
@@ -63,8 +65,7 @@ impl State {
     /// One listing from this version on shows that its commit is still the same file, and what came after.
     pub(crate) async fn refresh(&self) -> Result<Option<Self>> {
         let listing = Listing::read(self.log.storage(), self.version, u64::MAX).await?;
-        let own = |it: &Listing| it.files.iter().find(|it| it.file.version == self.version).cloned();
-        let same = own(&listing).is_some() && own(&listing) == own(&self.listing);
+        let same = self.is_in(&listing);
         let newest = listing.newest().unwrap_or(0);
         let base = self.base.get().filter(|_| same && newest >= self.version);
         let extended = match base {
@@ -79,6 +80,27 @@ impl State {
             // Another table in the same place, a log that was cleaned away, or too far to follow.
             None => Self::open(&self.log, None).await.map(Some),
         }
+    }
+
+    /// Whether this version is still what it was when it was read; takes one listing of its files.
+    pub(super) async fn stands(&self) -> Result<bool> {
+        let listing = Listing::read(self.log.storage(), self.version, self.version).await?;
+        Ok(self.is_in(&listing))
+    }
+
+    /// Whether `listing` has this version's commit, or what stands for it, unchanged.
+    fn is_in(&self, listing: &Listing) -> bool {
+        let mine = |it: &&Listed| it.file.version == self.version;
+        let own = |it: &Listing| it.commits().rev().find(mine).or_else(|| it.files.iter().find(mine)).cloned();
+        own(listing).is_some() && own(listing) == own(&self.listing)
+    }
+
+    /// This state with what `base` says, whose action `what` the checksum file gave otherwise.
+    pub(super) async fn of_log(&self, base: Arc<Base>, what: &str) -> Result<Self> {
+        self.warn(format!("{}: its {what} is not the log's: ignored", layout::checksum_path(self.version)));
+        let known = Known::of(&base.small(), self.version)?;
+        let cell = OnceCell::new_with(Some(base));
+        known.into_state(&self.log, self.listing.clone(), self.version, cell, self.warnings()).await
     }
 
     fn base_version(&self, base: &Base) -> u64 {
@@ -97,7 +119,8 @@ impl State {
         let mut segment = base.segment.clone();
         segment.version = newest;
         segment.commits.extend(added);
-        let base = Arc::new(Base { segment, checkpoint: base.checkpoint.clone(), commits: all });
+        let (checkpoint, expected) = (base.checkpoint.clone(), base.expected.clone());
+        let base = Arc::new(Base { segment, checkpoint, commits: all, expected });
         let mut whole = self.listing.clone();
         whole.files.retain(|it| it.file.version < self.version);
         whole.files.extend(listing.files.iter().cloned());
@@ -112,13 +135,15 @@ struct Known {
     small: SmallActions,
     txns: bool,
     domains: bool,
+    /// The files counted, where a checksum file says all this.
+    counted: Option<i64>,
 }
 
 impl Known {
     fn of(small: &SmallActions, version: u64) -> Result<Self> {
         required(small.protocol.as_ref(), version, "protocol")?;
         required(small.metadata.as_ref(), version, "metaData")?;
-        Ok(Self { small: small.clone(), txns: true, domains: true })
+        Ok(Self { small: small.clone(), txns: true, domains: true, counted: None })
     }
 
     async fn into_state(
@@ -141,6 +166,8 @@ impl Known {
             metadata,
             txns: self.txns.then_some(txns),
             domains: self.domains.then_some(domains),
+            counted: self.counted,
+            hint: None,
             listing,
             base,
             files: OnceCell::new(),
@@ -177,7 +204,8 @@ async fn by_checksum(
         domains: read.domain_metadata.clone().unwrap_or_default(),
         ..SmallActions::default()
     };
-    Ok(Some(Known { small, txns: read.set_transactions.is_some(), domains: read.domain_metadata.is_some() }))
+    let (txns, domains) = (read.set_transactions.is_some(), read.domain_metadata.is_some());
+    Ok(Some(Known { small, txns, domains, counted: Some(read.num_files) }))
 }
 
 /// The listing for the newest version, from the hint on; from the start when the hint leads nowhere.

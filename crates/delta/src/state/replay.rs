@@ -136,6 +136,12 @@ pub(crate) fn check_compacted(policy: &PathPolicy, batch: &ActionBatch) -> Optio
     Some("a compacted file names a file twice")
 }
 
+/// Whether every file is added once.
+pub(crate) fn distinct_adds(policy: &PathPolicy, batch: &ActionBatch) -> bool {
+    let mut keys = HashSet::new();
+    (0..batch.adds.rows()).all(|row| keys.insert(added_key(policy, batch, row)))
+}
+
 /// Whether times fall, and some really do.
 fn goes_back(times: &[i64]) -> bool {
     times.is_sorted_by(|a, b| a >= b) && times.first() > times.last()

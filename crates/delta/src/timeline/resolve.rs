@@ -2,7 +2,7 @@
 //!
 //! A moment stands for the newest version that was visible then. Where commits carry their time, the one is found by
 //! bisection, reading the first kilobytes of a few commits; only on that side of the version that turned it on where the
-//! moment lies. Elsewhere the times of the listing decide, at no further cost.
+//! moment lies. Elsewhere the times of the listing decide, at the cost of one look at the newest commit.
 //! Spec: Delta PROTOCOL.md, "In-Commit Timestamps", "Recommendations for Readers of Tables with In-Commit Timestamps".
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ use super::{
 use crate::{
     error::DeltaError,
     layout::LogFileKind,
-    log::{Listed, Listing, Log},
-    state::State,
+    log::{Listed, Listing},
+    state::{Head, State},
 };
 
 const FILE_TIMES: &str = "times are those of the log's files, which change when a table is copied; \
@@ -30,19 +30,19 @@ const FILE_TIMES: &str = "times are those of the log's files, which change when 
 ///
 /// # Errors
 /// Not found when it stands for none; the message names the newest, or the earliest that can be read.
-pub(crate) async fn resolve(log: &Log, as_of: &AsOf) -> Result<Resolved> {
+pub(crate) async fn resolve(head: &Head, as_of: &AsOf) -> Result<Resolved> {
     match as_of {
         AsOf::Latest => {
-            let state = State::open(log, None).await?;
+            let state = head.newest().await?;
             Ok(resolved(&state, "the newest version".to_owned()))
         }
         AsOf::Version(id) => {
             let version = number(id)?;
-            let state = State::open(log, Some(version)).await?;
+            let state = head.at(version).await?;
             Ok(resolved(&state, format!("version {version} by number")))
         }
-        AsOf::Ref(name) => by_tag(log, name).await,
-        AsOf::Time(at) => by_time(log, *at).await,
+        AsOf::Ref(name) => by_tag(head, name).await,
+        AsOf::Time(at) => by_time(head, *at).await,
     }
 }
 
@@ -50,39 +50,34 @@ fn resolved(state: &State, rule: String) -> Resolved {
     Resolved { version: version_of(state.version, state.committed_at), rule, warnings: state.warnings() }
 }
 
-async fn by_tag(log: &Log, name: &str) -> Result<Resolved> {
-    let head = State::open(log, None).await?;
-    let tags = refs::refs(&head).await?;
+async fn by_tag(head: &Head, name: &str) -> Result<Resolved> {
+    let tags = refs::refs(&*head.newest().await?).await?;
     let Some(tag) = tags.iter().find(|it| it.name == name) else {
         let known = tags.into_iter().map(|it| it.name).collect();
         return Err(DeltaError::NoRef { name: name.to_owned(), known }.into());
     };
     let version = number(&tag.version)?;
-    let state = State::open(log, Some(version)).await?;
+    let state = head.at(version).await?;
     Ok(resolved(&state, format!("tag `{name}` names version {version}")))
 }
 
-async fn by_time(log: &Log, at: Millis) -> Result<Resolved> {
-    let listing = log.listing().await?;
-    let clock = Clock::of_table(log, &listing).await?;
+async fn by_time(head: &Head, at: Millis) -> Result<Resolved> {
+    let listing = head.log().listing().await?;
+    let clock = Clock::of_table(head, &listing).await?;
     let file_times = times::file_times(&listing);
-    let search = Search { log, clock, file_times: &file_times };
+    let search = Search { head, clock, file_times: &file_times };
     let mut candidates = candidates(&listing);
     // A checkpoint does not hold the time of its commit; where stamps decide, the commit itself is needed.
     candidates.retain(|it| it.file.kind == LogFileKind::Commit || !clock.stamps(it.file.version));
     let (before, since): (Vec<_>, Vec<_>) = candidates.iter().partition(|it| !clock.stamps(it.file.version));
     // The stamped side is the newer one: if its first version is late enough, the other side need not be looked at.
-    let found = match search.newest_at(&since, at).await? {
-        Some(found) => Some(found),
-        None => search.newest_at(&before, at).await?,
-    };
+    let (mut found, mut next) = search.around(&since, at).await?;
+    if found.is_none() {
+        let (earlier, later) = search.around(&before, at).await?;
+        (found, next) = (earlier, later.or(next));
+    }
     let Some((version, committed_at)) = found else {
-        return Err(search.too_early(&candidates, at).await?);
-    };
-    let later = candidates.iter().find(|it| it.file.version > version);
-    let next = match later {
-        Some(commit) => Some((commit.file.version, search.time(commit).await?)),
-        None => None,
+        return Err(search.too_early(next, at).await?);
     };
     let source = if clock.stamps(version) { "in-commit timestamps" } else { "times of log files" };
     let mut rule = format!("the newest version committed at or before {at}, by {source}");
@@ -133,28 +128,31 @@ pub(crate) fn candidates(listing: &Listing) -> Vec<Listed> {
     all
 }
 
+/// A version and its time.
+type Dated = (u64, Millis);
+
 struct Search<'a> {
-    log: &'a Log,
+    head: &'a Head,
     clock: Clock,
     file_times: &'a FileTimes,
 }
 
 impl Search<'_> {
-    /// The newest of `commits`, whose times ascend, that is not later than `at`.
-    async fn newest_at(&self, commits: &[&Listed], at: Millis) -> Result<Option<(u64, Millis)>> {
+    /// The newest of `commits`, whose times ascend, that is not later than `at`, and the one after it.
+    async fn around(&self, commits: &[&Listed], at: Millis) -> Result<(Option<Dated>, Option<Dated>)> {
         let (mut low, mut high) = (0, commits.len());
-        let mut found = None;
+        let (mut found, mut next) = (None, None);
         while low < high {
             let middle = low + (high - low) / 2;
             let time = self.time(commits[middle]).await?;
+            let dated = Some((commits[middle].file.version, time));
             if time <= at {
-                found = Some((commits[middle].file.version, time));
-                low = middle + 1;
+                (found, low) = (dated, middle + 1);
             } else {
-                high = middle;
+                (next, high) = (dated, middle);
             }
         }
-        Ok(found)
+        Ok((found, next))
     }
 
     async fn time(&self, commit: &Listed) -> Result<Millis> {
@@ -163,7 +161,7 @@ impl Search<'_> {
         if version < since {
             return Ok(self.file_time(commit));
         }
-        let info = self.log.read_commit_info(version, commit.bytes).await?;
+        let info = self.head.log().read_commit_info(version, commit.bytes).await?;
         let file = commit.file.path();
         let stamp = info.and_then(|it| it.in_commit_timestamp).ok_or(DeltaError::NoCommitTime { file, since })?;
         Ok(Millis(stamp))
@@ -173,10 +171,11 @@ impl Search<'_> {
         self.file_times.get(commit.file.version).unwrap_or(commit.modified_at)
     }
 
-    async fn too_early(&self, candidates: &[Listed], at: Millis) -> Result<lakebed_core::Error> {
-        let Some(first) = candidates.first() else {
+    /// `first` is the oldest that can be rebuilt.
+    async fn too_early(&self, first: Option<Dated>, at: Millis) -> Result<lakebed_core::Error> {
+        let Some((earliest, committed_at)) = first else {
             // Nothing can be rebuilt: opening says what is missing.
-            return match State::open(self.log, None).await {
+            return match self.head.newest().await {
                 Err(err) => Ok(err),
                 Ok(state) => {
                     Ok(DeltaError::TimeBeforeFirst { at, earliest: state.version, committed_at: state.committed_at }
@@ -184,7 +183,6 @@ impl Search<'_> {
                 }
             };
         };
-        let committed_at = self.time(first).await?;
-        Ok(DeltaError::TimeBeforeFirst { at, earliest: first.file.version, committed_at }.into())
+        Ok(DeltaError::TimeBeforeFirst { at, earliest, committed_at }.into())
     }
 }

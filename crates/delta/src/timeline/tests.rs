@@ -49,7 +49,7 @@ async fn stamped(times: &[i64]) -> Log {
 }
 
 async fn at(log: &Log, time: i64) -> String {
-    match resolve::resolve(log, &AsOf::Time(Millis(time))).await {
+    match resolve::resolve(&Head::new(log.clone()), &AsOf::Time(Millis(time))).await {
         Ok(found) => format!("{} {}", found.version.id, found.version.committed_at.0),
         Err(err) => err.to_string(),
     }
@@ -79,13 +79,13 @@ async fn a_moment_is_found_by_the_times_in_commits() {
 #[tokio::test]
 async fn the_rule_is_said_in_a_sentence() {
     let log = stamped(&[1000, 2000]).await;
-    let found = resolve::resolve(&log, &AsOf::Time(Millis(1500))).await.unwrap();
+    let found = resolve::resolve(&Head::new(log.clone()), &AsOf::Time(Millis(1500))).await.unwrap();
     assert_eq!(
         found.rule,
         "the newest version committed at or before 1970-01-01T00:00:01.500Z, by in-commit timestamps; the next is 1 of 1970-01-01T00:00:02.000Z"
     );
     assert!(found.warnings.is_empty());
-    let late = resolve::resolve(&log, &AsOf::Time(Millis(2500))).await.unwrap();
+    let late = resolve::resolve(&Head::new(log.clone()), &AsOf::Time(Millis(2500))).await.unwrap();
     assert_eq!(
         late.warnings,
         ["1970-01-01T00:00:02.500Z is later than the newest version, 1 of 1970-01-01T00:00:02.000Z"]
@@ -105,7 +105,7 @@ async fn before_stamps_were_turned_on_the_files_tell_the_time() {
     .await;
     assert_eq!(at(&log, far).await, format!("2 {far}"));
     assert!(at(&log, far - 1).await.starts_with("1 "), "the files of 0 and 1 are of today");
-    let found = resolve::resolve(&log, &AsOf::Time(Millis(far - 1))).await.unwrap();
+    let found = resolve::resolve(&Head::new(log.clone()), &AsOf::Time(Millis(far - 1))).await.unwrap();
     assert!(found.warnings[0].contains("change when a table is copied"), "{:?}", found.warnings);
 }
 
@@ -113,14 +113,14 @@ async fn before_stamps_were_turned_on_the_files_tell_the_time() {
 async fn versions_that_are_not_there_are_named() {
     let log = stamped(&[1000, 2000]).await;
     let ask = async |id: &str| {
-        let found = resolve::resolve(&log, &AsOf::Version(VersionId::new(id))).await;
+        let found = resolve::resolve(&Head::new(log.clone()), &AsOf::Version(VersionId::new(id))).await;
         found.map_or_else(|err| err.to_string(), |it| it.version.id.to_string())
     };
     assert_eq!(ask("1").await, "1");
     assert!(ask("7").await.contains("newest is 1"), "{}", ask("7").await);
     assert!(ask("-1").await.contains("versions are numbers from 0"));
     assert!(ask("99999999999999999999").await.contains("versions are numbers from 0"));
-    let missing = resolve::resolve(&log, &AsOf::Ref("eod".into())).await.unwrap_err();
+    let missing = resolve::resolve(&Head::new(log.clone()), &AsOf::Ref("eod".into())).await.unwrap_err();
     assert_eq!(missing.to_string(), "the table has no tag `eod`");
 }
 
@@ -128,12 +128,12 @@ async fn versions_that_are_not_there_are_named() {
 async fn a_tag_names_a_version() {
     let domain = r#"{"domainMetadata":{"domain":"lakebed.refs","configuration":"{\"tags\":{\"eod\":{\"version\":0}}}","removed":false}}"#;
     let log = log(&[(0, format!("{PROTOCOL}\n{}", metadata("{}"))), (1, domain.to_owned())]).await;
-    let found = resolve::resolve(&log, &AsOf::Ref("eod".into())).await.unwrap();
+    let found = resolve::resolve(&Head::new(log.clone()), &AsOf::Ref("eod".into())).await.unwrap();
     assert_eq!((found.version.id.as_str(), found.rule.as_str()), ("0", "tag `eod` names version 0"));
 }
 
 async fn shown(log: &Log) -> Vec<String> {
-    let timeline = history(log, &Span::all()).await.unwrap();
+    let timeline = history(&Head::new(log.clone()), &Span::all(), None).await.unwrap();
     let show = |it: &Instant| {
         let Stage::Completed { version: Some(version), .. } = &it.state else { panic!("not completed") };
         let number = |it: Option<u64>| it.map_or("?".to_owned(), |it| it.to_string());
@@ -192,7 +192,7 @@ async fn a_damaged_commit_stays_in_history() {
         log(&[(0, format!("{PROTOCOL}\n{}", metadata("{}"))), (1, "{\"add\":{\"pa".to_owned()), (2, add("a", 1))])
             .await;
     assert_eq!(shown(&log).await[1], "1 Other +?/-? files +?/-? rows");
-    let timeline = history(&log, &Span::all()).await.unwrap();
+    let timeline = history(&Head::new(log.clone()), &Span::all(), None).await.unwrap();
     assert!(timeline.instants()[1].details.native["error"].as_str().unwrap().contains("line 1"));
 }
 
@@ -201,7 +201,7 @@ async fn history_of_what_is_left_after_clean_up() {
     let log = log(&[(5, add("a", 1)), (6, add("b", 1))]).await;
     assert_eq!(shown(&log).await.len(), 2);
     let span = Span { after: Some(5.into()), until: AsOf::Latest };
-    assert_eq!(history(&log, &span).await.unwrap().instants().len(), 1);
+    assert_eq!(history(&Head::new(log.clone()), &span, None).await.unwrap().instants().len(), 1);
 }
 
 #[test]

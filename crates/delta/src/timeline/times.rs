@@ -12,6 +12,7 @@ use crate::{
     log::{Listing, Log},
     properties::Properties,
     spec::Metadata,
+    state::Head,
 };
 
 /// Where the times of commits come from.
@@ -36,12 +37,31 @@ impl Clock {
         Self::Stamps { since: since.and_then(|it| u64::try_from(it).ok()).unwrap_or(0) }
     }
 
-    /// The clock of a table, also of one whose newest state cannot be rebuilt: then the newest readable commit that has
-    /// metadata decides.
-    pub(crate) async fn of_table(log: &Log, listing: &Listing) -> Result<Self> {
-        if let Some(state) = super::newest_state(log).await? {
-            return Ok(Self::of(&state.metadata));
+    /// The clock of a table. A table whose commits carry their time stamps each of them, so one look at the newest
+    /// settles it where that has none; else the metadata are needed.
+    pub(crate) async fn of_table(head: &Head, listing: &Listing) -> Result<Self> {
+        let newest = listing.commits().next_back().filter(|it| Some(it.file.version) == listing.newest());
+        if let Some(commit) = newest {
+            match head.log().read_commit_info(commit.file.version, commit.bytes).await {
+                Ok(info) if info.as_ref().is_none_or(|it| it.in_commit_timestamp.is_none()) => return Ok(Self::Files),
+                Err(err) if !is_damage(&err) => return Err(err),
+                _ => (),
+            }
         }
+        Self::of_metadata(head, listing).await
+    }
+
+    /// The clock by the newest state's metadata.
+    pub(crate) async fn of_metadata(head: &Head, listing: &Listing) -> Result<Self> {
+        match head.newest().await {
+            Ok(state) => Ok(Self::of(&state.metadata)),
+            Err(err) if is_damage(&err) => Self::of_commits(head.log(), listing).await,
+            Err(err) => Err(err),
+        }
+    }
+
+    /// The clock of a table whose newest state cannot be rebuilt: the newest readable commit that has metadata decides.
+    pub(crate) async fn of_commits(log: &Log, listing: &Listing) -> Result<Self> {
         for commit in listing.commits().rev() {
             match log.read_commit(commit.file.version).await {
                 Ok(commit) => {

@@ -5,7 +5,7 @@ use crate::world::{World, add, names, paths};
 
 #[tokio::test]
 async fn an_old_table_with_a_checkpoint_opens_like_a_young_one() {
-    let mut costs = Vec::new();
+    let (mut costs, mut listed) = (Vec::new(), Vec::new());
     for age in [10_u64, 100, 1_000] {
         let world = World::new();
         for version in age - 5..=age + 3 {
@@ -18,13 +18,16 @@ async fn an_old_table_with_a_checkpoint_opens_like_a_young_one() {
         let world = World { store: world.store.restarted() };
         let table = world.table().await;
         assert_eq!(paths(&table.latest().await.unwrap()).await.unwrap(), names(0..=age + 3));
-        let opened = world.store.requests();
+        let (opened, keys) = (world.store.requests(), world.store.listed());
         table.latest().await.unwrap();
         let old = world.store.requests();
+        listed.push((keys, world.store.listed() - keys));
         paths(&world.at(age + 1).await.unwrap()).await.unwrap();
         costs.push((opened, old - opened, world.store.requests() - old));
     }
     assert_eq!(costs, [(6, 1, 4); 3]);
+    // From the checkpoint on, and the name that ends the listing; from the newest commit on, and that name.
+    assert_eq!(listed, [(6, 2); 3], "keys listed by opening and by refreshing");
 }
 
 #[tokio::test]

@@ -3,8 +3,11 @@
 
 mod conformance;
 mod damage;
+mod faults;
 mod fuzz;
 mod growth;
+mod history_cost;
+mod neutral;
 mod parts;
 mod replay;
 mod requests;

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use lakebed_core::table::{Snapshot, Table};
 use lakebed_testkit::store::{Fault, Op, Times, waves};
+use md5::{Digest, Md5};
 use serde_json::{Value, json};
 
 use crate::world::{
@@ -67,20 +68,84 @@ async fn a_v2_checkpoint_with_two_sidecars_takes_five() {
     assert_eq!(world.store.requests(), 5);
 }
 
-#[tokio::test]
-async fn the_hint_may_hold_the_v2_checkpoint_itself() {
-    let world = v2(20).await;
-    let (sidecars, name) =
-        (world.sidecars(), "00000000000000000020.checkpoint.00000000-0000-0000-0000-0000000000aa.json");
-    let hint = json!({"version": 20, "size": 24, "v2Checkpoint": {
-        "path": name, "sizeInBytes": 1, "modificationTime": 1,
+const V2: &str = "00000000000000000020.checkpoint.00000000-0000-0000-0000-0000000000aa.json";
+
+/// The hint that repeats the checkpoint of `v2(20)`, without a checksum.
+async fn repeated(world: &World) -> Value {
+    json!({"version": 20, "size": 24, "v2Checkpoint": {
+        "path": V2, "sizeInBytes": world.get(V2).await.len(), "modificationTime": 1,
         "nonFileActions": [protocol(), metadata(&[], json!({})), {"checkpointMetadata": {"version": 20}}],
-        "sidecarFiles": sidecars.iter().map(|it| it["sidecar"].clone()).collect::<Vec<_>>(),
-    }});
+        "sidecarFiles": world.sidecars().iter().map(|it| it["sidecar"].clone()).collect::<Vec<_>>(),
+    }})
+}
+
+/// All but what a URL never escapes.
+const RESERVED: &percent_encoding::AsciiSet =
+    &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// MD5 of the canonical form of a hint without a checksum. The names in these hints need no escapes.
+fn checksum(hint: &Value) -> String {
+    fn leaves(value: &Value, path: &str, found: &mut Vec<(String, String)>) {
+        let below = |name: String| if path.is_empty() { name } else { format!("{path}+{name}") };
+        match value {
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, it)| leaves(it, &below(format!("\"{name}\"")), found))
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(at, it)| leaves(it, &below(at.to_string()), found))
+            }
+            Value::String(text) => {
+                found.push((path.to_owned(), format!("\"{}\"", percent_encoding::utf8_percent_encode(text, RESERVED))));
+            }
+            scalar => found.push((path.to_owned(), scalar.to_string())),
+        }
+    }
+    let mut found = Vec::new();
+    leaves(hint, "", &mut found);
+    found.sort();
+    let form: Vec<String> = found.iter().map(|(path, value)| format!("{path}={value}")).collect();
+    Md5::digest(form.join(",")).iter().map(|it| format!("{it:02x}")).collect()
+}
+
+#[tokio::test]
+async fn the_hint_may_hold_the_v2_checkpoint_itself_if_its_checksum_verifies() {
+    let world = v2(20).await;
+    let mut hint = repeated(&world).await;
+    world.put("_last_checkpoint", hint.to_string()).await;
+    let unsure = fresh(&world);
+    assert_eq!(unsure.files().await, Ok(names(0..=20)));
+    assert_eq!(unsure.store.requests(), 5, "a hint without a checksum repeats nothing");
+    hint["checksum"] = json!(checksum(&hint));
     world.put("_last_checkpoint", hint.to_string()).await;
     let world = fresh(&world);
     assert_eq!(world.files().await, Ok(names(0..=20)));
+    assert_eq!(world.warnings().await, [""; 0]);
+    let world = fresh(&world);
+    assert_eq!(world.files().await, Ok(names(0..=20)));
     assert_eq!(cost(&world), (4, 3));
+}
+
+#[tokio::test]
+async fn a_hint_that_was_changed_repeats_nothing() {
+    let world = v2(20).await;
+    let mut whole = repeated(&world).await;
+    for (sum, warnings) in [(None, 0), (Some(checksum(&whole)), 1)] {
+        whole["checksum"] = json!(sum);
+        let mut dropped = whole.clone();
+        dropped["v2Checkpoint"]["sidecarFiles"].as_array_mut().unwrap().pop();
+        let mut twice = whole.clone();
+        let sidecar = twice["v2Checkpoint"]["sidecarFiles"][0].clone();
+        twice["v2Checkpoint"]["sidecarFiles"].as_array_mut().unwrap().push(sidecar);
+        let mut schema = whole.clone();
+        schema["v2Checkpoint"]["nonFileActions"][1]["metaData"]["schemaString"] =
+            json!({"type": "struct", "fields": []}).to_string().into();
+        for hint in [dropped, twice, schema] {
+            world.put("_last_checkpoint", hint.to_string()).await;
+            assert_eq!(world.files().await, Ok(names(0..=20)), "{hint}");
+            assert_eq!(world.latest().await.unwrap().schema().fields().len(), 2, "{hint}");
+            assert_eq!(world.warnings().await.len(), warnings, "{hint}");
+        }
+    }
 }
 
 /// A V2 checkpoint in JSON at `version` with two sidecars, the commits before it gone.

@@ -1,5 +1,5 @@
 //! Small tables made line by line, in a store that counts and fails on command.
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -10,9 +10,9 @@ use lakebed_core::{
     commit::StoragePublisher,
     format::{OpenOptions, TableFormat, TableLocation},
     listing::ListingColumns,
-    scan::Scan,
+    scan::{Scan, ScanTask},
     storage::Storage,
-    table::Snapshot,
+    table::{Snapshot, Table},
     version::{AsOf, VersionId},
 };
 use lakebed_delta::{Delta, DeltaSnapshot, DeltaTable};
@@ -66,7 +66,7 @@ impl World {
     /// Writes the state after `with_versions(version)` as a classic checkpoint, and the hint.
     pub(crate) async fn checkpoint(&self, version: u64) {
         self.put(&format!("{version:020}.checkpoint.parquet"), checkpoint_bytes(&state_lines(version))).await;
-        self.put("_last_checkpoint", json!({"version": version, "size": version + 3}).to_string()).await;
+        self.put("_last_checkpoint", json!({"version": version, "size": version + 4}).to_string()).await;
     }
 
     pub(crate) async fn table(&self) -> Arc<DeltaTable> {
@@ -82,16 +82,17 @@ impl World {
     }
 
     /// The live files of the newest version by a table that knows nothing yet, or the error's text.
-    pub(crate) async fn files(&self) -> Result<BTreeSet<String>, String> {
-        let snapshot = self.latest().await.map_err(|it| it.to_string())?;
+    pub(crate) async fn files(&self) -> Result<Vec<File>, String> {
+        let snapshot = self.table().await.snapshot(&AsOf::Latest).await.map_err(|it| it.to_string())?;
         paths(&snapshot).await.map_err(|it| it.to_string())
     }
 
     /// What reading the newest version warns of.
     pub(crate) async fn warnings(&self) -> Vec<String> {
-        let snapshot = self.latest().await.unwrap();
+        let snapshot = self.table().await.snapshot(&AsOf::Latest).await.unwrap();
         paths(&snapshot).await.unwrap();
-        snapshot.warnings()
+        let warnings = snapshot.facts().into_iter().find(|(name, _)| name == "warnings");
+        warnings.map(|(_, it)| serde_json::from_value(it).unwrap()).unwrap_or_default()
     }
 }
 
@@ -106,20 +107,38 @@ pub(crate) fn location(storage: Storage) -> TableLocation {
     TableLocation { storage, publisher, env: env::env(Seed(1)), options: OpenOptions::default() }
 }
 
-/// The paths of the live files.
-pub(crate) async fn paths(snapshot: &DeltaSnapshot) -> Result<BTreeSet<String>> {
+/// A live file: its path, and the id of its deletion vector.
+pub(crate) type File = (String, Option<String>);
+
+/// The live files, sorted; one listed twice is there twice.
+///
+/// Vectors are known of files inside the table only: others are listed and not read.
+pub(crate) async fn paths<S: Snapshot + ?Sized>(snapshot: &Arc<S>) -> Result<Vec<File>> {
     let columns = ListingColumns { path: true, ..ListingColumns::NONE };
     let batches: Vec<_> = snapshot.files(&Scan::all(), columns).try_collect().await?;
-    let all = batches.iter().flat_map(|it| it.column(0).as_string::<i32>().iter().flatten().map(str::to_owned));
-    Ok(all.collect())
+    let listed = batches.iter().flat_map(|it| it.column(0).as_string::<i32>().iter().flatten().map(str::to_owned));
+    let mut files: Vec<File> = match snapshot.tasks(&Scan::all()).try_collect::<Vec<_>>().await {
+        Ok(tasks) => {
+            let id = |it: &ScanTask| it.deletes.first().and_then(|it| it.id.clone());
+            let files: Vec<File> = tasks.iter().map(|it| (it.files[0].path.as_str().to_owned(), id(it))).collect();
+            assert_eq!(files.len(), listed.count(), "a scan and a listing show the same files");
+            files
+        }
+        Err(_) => listed.map(|it| (it, None)).collect(),
+    };
+    files.sort();
+    Ok(files)
 }
 
 pub(crate) fn as_of(version: u64) -> AsOf {
     AsOf::Version(VersionId::from(version))
 }
 
-pub(crate) fn names(versions: impl IntoIterator<Item = u64>) -> BTreeSet<String> {
-    versions.into_iter().map(|it| format!("{it}.parquet")).collect()
+/// The files of these versions, without vectors.
+pub(crate) fn names(versions: impl IntoIterator<Item = u64>) -> Vec<File> {
+    let mut files: Vec<File> = versions.into_iter().map(|it| (format!("{it}.parquet"), None)).collect();
+    files.sort();
+    files
 }
 
 pub(crate) fn protocol() -> Value {

@@ -22,7 +22,7 @@ use datafusion::{
     logical_expr::Operator,
     physical_expr::{
         PhysicalExpr,
-        expressions::{BinaryExpr, Column, IsNotNullExpr, case},
+        expressions::{BinaryExpr, CastExpr, Column, IsNotNullExpr, case},
         projection::{ProjectionExpr, ProjectionExprs},
     },
 };
@@ -94,7 +94,7 @@ impl Layout {
         let mut builder = Builder { mapping, stated: stated_everywhere(readings), ..Builder::empty(mapping) };
         let outputs: Vec<Output> =
             wanted.iter().map(|at| builder.place(&shown.schema.fields()[*at], shown.kinds[*at], readings)).collect();
-        builder.finish(outputs, wanted.iter().map(|at| shown.schema.field(*at).name().clone()))
+        builder.finish(outputs, wanted.iter().map(|at| &shown.schema.fields()[*at]))
     }
 }
 
@@ -220,11 +220,11 @@ impl<'a> Builder<'a> {
         name
     }
 
-    fn finish(mut self, outputs: Vec<Output>, names: impl Iterator<Item = String>) -> Result<Layout> {
+    fn finish<'f>(mut self, outputs: Vec<Output>, shown: impl Iterator<Item = &'f FieldRef>) -> Result<Layout> {
         let mut virtuals = Vec::new();
         if self.numbers {
             let name = self.free_name("_row_index");
-            virtuals.push(Arc::new(Field::new(name, DataType::Int64, false).with_extension_type(RowNumber)));
+            virtuals.push(Arc::new(Field::new(name, DataType::Int64, true).with_extension_type(RowNumber)));
         }
         let constants: Fields = self.constants.iter().map(|(field, _)| Arc::clone(field)).collect();
         let schema = TableSchema::builder(Arc::new(Schema::new(self.file)))
@@ -232,7 +232,10 @@ impl<'a> Builder<'a> {
             .with_virtual_columns(virtuals)
             .build();
         let columns = Columns { schema: schema.table_schema(), constants: schema.file_schema().fields().len() };
-        let exprs = outputs.iter().zip(names).map(|(it, name)| Ok(ProjectionExpr::new(columns.expr(it)?, name)));
+        let exprs = outputs
+            .iter()
+            .zip(shown)
+            .map(|(it, field)| Ok(ProjectionExpr::new(columns.expr(it, field)?, field.name().clone())));
         let projection = ProjectionExprs::new(exprs.collect::<Result<Vec<_>>>()?);
         let constants = self.constants.into_iter().map(|(field, it)| (it, field.data_type().clone())).collect();
         Ok(Layout { projection, constants, fields: Arc::new(self.fields), read: self.read, schema })
@@ -246,19 +249,22 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn expr(&self, output: &Output) -> Result<Arc<dyn PhysicalExpr>> {
+    fn expr(&self, output: &Output, shown: &FieldRef) -> Result<Arc<dyn PhysicalExpr>> {
         Ok(match output {
             Output::File(at) => self.column(*at),
             Output::Constant(at) => self.column(self.constants + at),
-            Output::RowIndex => self.row_number(),
-            Output::Either(file, constant) => either(self.column(*file), self.column(self.constants + constant))?,
+            Output::RowIndex => as_promised(self.row_number(), shown),
+            Output::Either(file, constant) => {
+                as_promised(either(self.column(*file), self.column(self.constants + constant))?, shown)
+            }
             Output::Numbered(moved, first) => {
                 let first = self.column(self.constants + first);
                 let own: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(first, Operator::Plus, self.row_number()));
-                match moved {
+                let number = match moved {
                     Some(moved) => either(self.column(*moved), own)?,
                     None => own,
-                }
+                };
+                as_promised(number, shown)
             }
         })
     }
@@ -270,6 +276,12 @@ impl Columns<'_> {
     fn column(&self, at: usize) -> Arc<dyn PhysicalExpr> {
         Arc::new(Column::new(self.schema.field(at).name(), at))
     }
+}
+
+/// A made column with the field that the table's schema has for it: a plan whose input differs from what its logical
+/// side promised, in metadata too, is refused by DataFusion.
+fn as_promised(made: Arc<dyn PhysicalExpr>, shown: &FieldRef) -> Arc<dyn PhysicalExpr> {
+    Arc::new(CastExpr::new_with_target_field(made, Arc::clone(shown), None))
 }
 
 fn either(first: Arc<dyn PhysicalExpr>, second: Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {

@@ -1,7 +1,7 @@
 //! From a snapshot's scan tasks to rows.
 //!
 //! 1. [`layout`] sorts the wanted columns into those of files, constants and the row number.
-//! 2. [`plan`] makes one `DataSourceExec` with one file a unit of reading ([`unit`]), its statistics ([`statistics`]),
+//! 2. [`plan()`] makes one `DataSourceExec` with one file a unit of reading ([`mod@unit`]), its statistics ([`statistics`]),
 //!    and decides whether filters run inside the decoder ([`pushdown`]).
 //! 3. [`source`] is that plan's file source, [`morsels`] opens units: plain Parquet through DataFusion's reader, with
 //!    row selections ([`selection`]) where rows are gone; merges ([`merge`], [`fold`]) and native files ([`native`]) by

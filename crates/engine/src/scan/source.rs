@@ -17,8 +17,8 @@ use datafusion::{
     },
     error::Result,
     physical_expr::{
-        EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, projection::ProjectionExprs,
-        utils::collect_columns,
+        EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, expressions::Column,
+        projection::ProjectionExprs, utils::collect_columns,
     },
     physical_plan::{
         DisplayFormatType, SortOrderPushdownResult,
@@ -107,10 +107,25 @@ impl LakeFileSource {
             None => false,
         })
     }
+
+    /// Whether Parquet's bounds may decide about a filter: writers leave NaN out of them, and NaN is greater than all.
+    fn is_without_floats(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let schema = self.inner.table_schema().table_schema();
+        let floats = |it: &Column| schema.fields().get(it.index()).is_none_or(|it| holds_float(it.data_type()));
+        !collect_columns(filter).iter().any(floats)
+    }
 }
 
 fn nested(kind: &DataType) -> bool {
     kind.is_nested()
+}
+
+fn holds_float(kind: &DataType) -> bool {
+    match kind {
+        DataType::Struct(fields) => fields.iter().any(|it| holds_float(it.data_type())),
+        DataType::List(item) | DataType::LargeList(item) | DataType::Map(item, _) => holds_float(item.data_type()),
+        kind => kind.is_floating(),
+    }
 }
 
 impl FileSource for LakeFileSource {
@@ -199,7 +214,8 @@ impl FileSource for LakeFileSource {
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let decoding = self.pushdown || config.execution.parquet.pushdown_filters;
-        let trusted: Vec<bool> = filters.iter().map(|it| !decoding || self.is_flat(it)).collect();
+        let trusted: Vec<bool> =
+            filters.iter().map(|it| self.is_without_floats(it) && (!decoding || self.is_flat(it))).collect();
         let passed = filters.into_iter().zip(&trusted).filter(|(_, trusted)| **trusted).map(|(it, _)| it);
         let answer = self.inner.try_pushdown_filters(passed.collect(), config)?;
         let mut answers = answer.filters.into_iter();

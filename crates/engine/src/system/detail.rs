@@ -25,15 +25,24 @@ pub(super) async fn rows(table: &Arc<dyn Table>, snapshot: &Arc<dyn Snapshot>) -
     ];
     facts.extend(totals.rows.map(|it| ("rows".to_owned(), it.to_string())));
     facts.extend(totals.deleted_rows.map(|it| ("deleted_rows".to_owned(), it.to_string())));
+    let mut facts: Vec<(String, Option<String>)> = facts.into_iter().map(|(name, text)| (name, Some(text))).collect();
     for (name, value) in snapshot.facts() {
-        let text = match value {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        facts.push((name, text));
+        // What every format has was said above, in every format's words.
+        if !facts.iter().any(|it| it.0 == name) {
+            facts.push((name, shown(value)));
+        }
     }
     Columns::default()
         .text("name", facts.iter().map(|it| it.0.clone()))
-        .text("value", facts.iter().map(|it| it.1.clone()))
+        .optional_text("value", facts.iter().map(|it| it.1.clone()))
         .batch()
+}
+
+/// A fact as text, `None` for one that is not set.
+fn shown(value: Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    }
 }

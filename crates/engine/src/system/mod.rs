@@ -2,7 +2,7 @@
 //!
 //! `t$history`, `t$files`, `t$refs`, `t$partitions`, `t$properties`, `t$timeline` are for everybody; `t$detail` and
 //! `t$ddl` are what `DESCRIBE DETAIL` and `SHOW CREATE TABLE` show. Formats add their own. All but the list of files
-//! are small and made when the statement is planned, of the version that the reference names.
+//! and the history are small and made when the statement is planned; each is of the version that the reference names.
 mod ddl;
 mod detail;
 pub mod files;
@@ -42,7 +42,7 @@ pub(crate) async fn load(
     match system {
         "history" => {
             let as_of = loader.as_of(table, pin).await?;
-            in_memory(history::rows(table, as_of).await?)
+            Ok(Arc::new(history::HistoryTable::new(Arc::clone(table), as_of)?))
         }
         "timeline" => {
             let as_of = loader.as_of(table, pin).await?;

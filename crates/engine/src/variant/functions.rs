@@ -15,7 +15,7 @@ use datafusion::{
 use parquet_variant::{VariantPath, VariantPathElement};
 use parquet_variant_compute::{GetOptions, VariantArray, variant_get};
 
-use super::{NAMES, is_variant, plain, variant_json_array};
+use super::{NAMES, fenced, is_variant, plain, variant_json_array};
 
 /// The functions, for registration in a session.
 pub fn functions() -> Vec<ScalarUDF> {
@@ -82,8 +82,10 @@ impl ScalarUDFImpl for VariantGet {
         let typed = !args.return_field.data_type().is_nested() || !is_variant(&args.return_field);
         let wanted = typed.then(|| Arc::clone(&args.return_field));
         let options = GetOptions { path, as_type: wanted, cast_options: CastOptions::default() };
-        let parts: ArrayRef = Arc::new(VariantArray::try_new(variant.as_ref())?.into_inner());
-        let found = variant_get(&parts, options)?;
+        let found = fenced(|| {
+            let parts: ArrayRef = Arc::new(VariantArray::try_new(variant.as_ref())?.into_inner());
+            variant_get(&parts, options)
+        })?;
         match (typed, args.return_field.data_type()) {
             (false, DataType::Struct(fields)) => Ok(ColumnarValue::Array(plain(&found, fields)?)),
             _ => Ok(ColumnarValue::Array(found)),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, StringArray, StructArray, cast::AsArray};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Fields, extension::EXTENSION_TYPE_NAME_KEY};
+use lakebed_codec::fence::fence;
 use parquet_variant_compute::{VariantArray, unshred_variant, variant_to_json};
 
 pub use functions::functions;
@@ -29,8 +30,16 @@ pub fn is_variant(field: &Field) -> bool {
 /// # Errors
 /// If it is no such struct, or a value breaks the encoding.
 pub fn variant_json_array(array: &ArrayRef) -> Result<StringArray, ArrowError> {
-    let parts = plain(array, &binary_fields())?;
-    variant_to_json(&parts)
+    fenced(|| {
+        let parts = plain(array, &binary_fields())?;
+        variant_to_json(&parts)
+    })
+}
+
+/// Runs a decoder of variants, which may panic on bytes that are none.
+pub(crate) fn fenced<T>(decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
+    let corrupt = |it: lakebed_core::Error| ArrowError::ExternalError(Box::new(it));
+    fence("a variant value", decode).map_err(|it| corrupt(it.into()))?
 }
 
 /// Puts what was shredded back, and gives the struct the types of `fields`.

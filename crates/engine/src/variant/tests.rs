@@ -25,6 +25,28 @@ fn variants_become_json_text_and_nulls_stay() {
 }
 
 #[test]
+fn damaged_bytes_are_errors_or_other_values_never_a_panic() {
+    let array = variants(&[Some(r#"{"a":1,"bc":[true,null,"text"]}"#)]);
+    for part in 0..2 {
+        let sound = cast(array.as_struct().column(part), &DataType::Binary).unwrap();
+        let sound = sound.as_binary::<i32>().value(0).to_vec();
+        for at in 0..sound.len() {
+            for flip in [1, 0x40, 0xff] {
+                let mut bytes = sound.clone();
+                bytes[at] ^= flip;
+                let mut columns: Vec<ArrayRef> = (0..2).map(|it| Arc::clone(array.as_struct().column(it))).collect();
+                columns[part] = cast(&BinaryArray::from(vec![bytes.as_slice()]), columns[part].data_type()).unwrap();
+                let fields = array.as_struct().fields().clone();
+                let damaged: ArrayRef = Arc::new(StructArray::try_new(fields, columns, None).unwrap());
+                if let Err(ArrowError::ExternalError(err)) = variant_json_array(&damaged) {
+                    assert!(err.to_string().contains("a variant value"), "{err}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn shredded_values_come_back() {
     let array = variants(&[Some(r#"{"a":1,"b":"x"}"#), Some("3")]);
     let shape = DataType::Struct(vec![Field::new("a", DataType::Int64, true)].into());

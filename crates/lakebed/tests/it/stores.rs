@@ -1,6 +1,7 @@
 //! Locations to storage, over the fakes.
 use std::collections::BTreeMap;
 
+use arrow_array::RecordBatch;
 use futures::TryStreamExt as _;
 use lakebed::{
     Lakebed,
@@ -12,7 +13,8 @@ use lakebed_core::{
     path::FilePath,
     storage::{Put, Storage},
 };
-use lakebed_engine::session::Locator as _;
+use lakebed_engine::{error::of_datafusion, session::Locator as _};
+use lakebed_testkit::{corpus, rows::Rows, value::Value};
 
 use crate::fake::{Conditions, Dialect, FakeCloud};
 
@@ -88,6 +90,50 @@ async fn tables_are_listed_and_read_in_every_cloud() {
         assert!(lake.stores().io().requests() >= 6, "{dialect:?}");
         assert!(!fake.requests().iter().any(|it| it.starts_with("PUT")), "{dialect:?}: reading never writes");
     }
+}
+
+#[tokio::test]
+async fn a_real_table_is_queried_in_every_cloud() {
+    let Some(case) = corpus::case("delta", "dv-partitioned-checkpoint") else { return };
+    let expected = case.expected().unwrap();
+    for dialect in ALL {
+        let fake = FakeCloud::start(dialect, Conditions::Honoured).await;
+        put_folder(&fake, &case.table(), "lake/orders");
+        let cache = tempfile::tempdir().unwrap();
+        let lake = lake(&fake, dialect, cache.path(), &[]);
+        let table = format!("delta.`{}`", location(dialect));
+        let found = query(&lake, &format!("SELECT * FROM {table}")).await.unwrap();
+        assert_eq!(expected.difference(&found), None, "{dialect:?}");
+        let counted = query(&lake, &format!("SELECT count(*) AS n FROM {table}")).await.unwrap();
+        assert_eq!(counted.rows, [[Value::Int(expected.len() as i128)]], "{dialect:?}");
+        let asked = fake.requests();
+        for object in [".checkpoint.parquet", "deletion_vector_", "part=", "LIST "] {
+            assert!(asked.iter().any(|it| it.contains(object)), "{dialect:?}: {object}: {asked:?}");
+        }
+        let old = asked.iter().filter(|it| it.starts_with("GET ") && it.ends_with("00000000000000000003.json"));
+        assert_eq!(old.count(), 0, "{dialect:?}: the checkpoint stands for old commits: {asked:?}");
+        assert!(!asked.iter().any(|it| it.starts_with("PUT")), "{dialect:?}: {asked:?}");
+    }
+}
+
+/// Every file below `folder`, under `key`.
+fn put_folder(fake: &FakeCloud, folder: &std::path::Path, key: &str) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let key = format!("{key}/{}", entry.file_name().to_str().unwrap());
+        if entry.path().is_dir() {
+            put_folder(fake, &entry.path(), &key);
+        } else {
+            fake.put(&key, &std::fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+async fn query(lake: &Lakebed, sql: &str) -> lakebed_core::Result<Rows> {
+    let session = lake.session()?;
+    let statements = session.parse(sql)?;
+    let output = session.run(&statements[0]).await?;
+    let batches: Vec<RecordBatch> = output.rows.try_collect().await.map_err(of_datafusion)?;
+    Rows::from_batches(&batches)
 }
 
 #[tokio::test]

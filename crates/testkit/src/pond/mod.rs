@@ -14,7 +14,7 @@
 //! entries after it. Versions before the oldest readable start are forgotten.
 //!
 //! *Writing.* Plain tables race for the next number, as Delta and Paimon do. Tables with `pond.leased` publish a
-//! name nobody else has, as Hudi does: publishing excludes nobody, so writers need the [lease](lease).
+//! name nobody else has, as Hudi does: publishing excludes nobody, so writers need the [lease].
 //!
 //! *Rows.* A table without key has rows where its files have them, minus deletion vectors. A table with key has update
 //! files beside base files in each bucket; `pond.merge` says whether they merge in one fold or in two stages.

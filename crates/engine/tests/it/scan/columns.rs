@@ -274,6 +274,9 @@ async fn virtual_columns_tell_where_a_row_lies() {
     assert_eq!(numbers(&found), [2, 101]);
     let sizes = query(&context, "select count(distinct _size) as n, count(*) as m from t where _size > 4").await;
     assert_eq!(column(&sizes, 1), [10]);
+    for name in ["_path", "_file", "_size", "_time", "_row_index", "_row_id", "_row_commit_version"] {
+        assert_eq!(numbers(&query(&context, &format!("select count({name}) as n from t")).await), [10], "{name}");
+    }
 }
 
 #[tokio::test]

@@ -126,6 +126,35 @@ async fn top_k_prunes_and_stays_right() {
     assert!(text(&found).contains("399"));
 }
 
+/// Writers leave NaN out of Parquet's bounds, and NaN is greater than every number.
+#[tokio::test]
+async fn bounds_of_files_do_not_hide_nan() {
+    let schema = Schema::new(vec![Field::new("x", DataType::Float64, true)]);
+    let mut world = World::new(MatchBy::Name, schema.clone());
+    for (name, values) in [("a", [1.0, 2.0, f64::NAN]), ("b", [1.0, 2.0, 7.0])] {
+        let column = Arc::new(arrow_array::Float64Array::from(values.to_vec()));
+        let batch = RecordBatch::try_new(Arc::new(schema.clone()), vec![column]).unwrap();
+        let file = world.small(name, batch).await;
+        world.add_file(file);
+    }
+    for how in ["on", "off", "auto"] {
+        let context = world.session(|it| super::world::pushing(it, how));
+        for (condition, rows) in [("x > 5", 2), ("x = double 'nan'", 1), ("x >= 7", 2), ("x < 2", 2), ("x <> 1", 4)] {
+            let sql = format!("select count(*) as n from t where {condition}");
+            assert_eq!(numbers(&query(&context, &sql).await), [rows], "{condition}, pushdown {how}");
+        }
+        let top = query(&context, "select x from t order by x desc limit 1").await;
+        assert!(text(&top).contains("NaN"), "{}", text(&top));
+    }
+}
+
+#[tokio::test]
+async fn row_numbers_are_counted_like_any_column() {
+    let world = world().await;
+    let sql = "select count(_row_index) as n from t";
+    assert_eq!(numbers(&query(&world.session(|it| it), sql).await), [398]);
+}
+
 #[tokio::test]
 async fn a_footer_is_read_once_a_session_and_a_small_file_in_one_request() {
     let io = Arc::new(lakebed_core::storage::IoStats::with_log());
