@@ -119,6 +119,10 @@ impl Door {
 
     /// The version that the text behind an `@` names.
     pub(crate) async fn revision(&self, table: &Arc<dyn Table>, text: &str) -> Result<Resolved> {
+        if RevRange::parse(text)?.is_some() {
+            return Err(Error::invalid(format!("`@{text}` is a range; one version is wanted here"))
+                .with_hint("`log`, `timeline` and `diff` take ranges"));
+        }
         let zone = self.zone()?;
         rev::resolve(&Rev::parse(text)?, table.as_ref(), self.env().clock.now(), &zone).await
     }
@@ -263,7 +267,9 @@ fn working_folder(global: &Global) -> Result<PathBuf> {
     if folder.is_dir() {
         return Ok(folder);
     }
-    Err(Error::new(ErrorKind::NotFound, format!("-C: there is no folder {}", folder.display())))
+    let message = format!("-C: there is no folder {}", folder.display());
+    Err(Error::new(ErrorKind::NotFound, message)
+        .with_hint("check the path; a relative one starts at the working folder"))
 }
 
 /// The configuration keys that have flags, and what the flags say.

@@ -117,12 +117,12 @@ pub(crate) fn explained(err: &Error, terminal: &Terminal) -> String {
 fn hint_of(kind: ErrorKind) -> Option<&'static str> {
     Some(match kind {
         ErrorKind::Invalid => "`lakebed help` lists the commands; `lakebed help VERB` explains one",
-        ErrorKind::NotFound => "`lakebed log TABLE` lists the versions, `lakebed refs TABLE` the names",
+        ErrorKind::NotFound => "check the name and the path; `lakebed log TABLE` lists a table's versions",
         ErrorKind::Corrupt => "`lakebed doctor TABLE` shows what is damaged and which versions can still be read",
         ErrorKind::Unsupported => "`lakebed info TABLE` and `lakebed log TABLE` work where rows cannot be read",
         ErrorKind::Unauthorized => "`lakebed config list --show-origin` shows which credentials are used",
         ErrorKind::Unavailable => "try again; `-v` shows the requests",
-        ErrorKind::Limit => "raise --memory or --timeout, or ask for less",
+        ErrorKind::Limit => "the limit is fixed: ask for less at once",
         ErrorKind::Internal => "this is a bug in Lakebed: please report it with the command and this message",
         _ => return None,
     })

@@ -20,7 +20,6 @@ use parquet::{
         },
     },
     file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData},
-    schema::types::SchemaDescriptor,
 };
 
 use crate::{CodecError, fence::fence};
@@ -61,24 +60,6 @@ pub struct Wanted {
     /// Indexes of row groups, ascending; `None` is all of them.
     pub row_groups: Option<Vec<usize>>,
     pub batch_rows: usize,
-}
-
-/// Opens a file and reads the columns that `columns` chooses, of the row groups that `keep` keeps.
-///
-/// `bytes` is the object's size. One request for an object up to 2 MiB; otherwise two when the columns lie together.
-pub async fn read_columns(
-    storage: &Storage,
-    file: &FilePath,
-    bytes: u64,
-    columns: impl FnOnce(&SchemaDescriptor) -> ProjectionMask,
-    keep: impl Fn(&RowGroupMetaData) -> bool,
-    batch_rows: usize,
-) -> Result<Vec<RecordBatch>> {
-    let object = ParquetObject::open(storage, file, bytes).await?;
-    let columns = columns(object.metadata().file_metadata().schema_descr());
-    let groups = object.metadata().row_groups().iter().enumerate().filter(|(_, it)| keep(it));
-    let row_groups = Some(groups.map(|(index, _)| index).collect());
-    object.read(Wanted { columns, row_groups, batch_rows }).try_collect().await
 }
 
 impl ParquetObject {

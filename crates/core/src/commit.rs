@@ -119,6 +119,3 @@ fn no_catalog(step: &str) -> Error {
     Error::unsupported(format!("the commit {step}, which only a catalog can do"))
         .with_hint("open the table through its catalog")
 }
-
-#[cfg(test)]
-mod tests;

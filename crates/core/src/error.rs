@@ -60,13 +60,24 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     cause: Box<dyn StdError + Send + Sync>,
+    subject: Option<String>,
     hint: Option<String>,
 }
 
 impl Error {
     /// `cause` is a message or the error of one floor.
     pub fn new(kind: ErrorKind, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        Self { inner: Box::new(Inner { kind, cause: cause.into(), hint: None }) }
+        Self { inner: Box::new(Inner { kind, cause: cause.into(), subject: None, hint: None }) }
+    }
+
+    /// Puts before the message what it is about: the file, and the place in it, that said so.
+    #[must_use]
+    pub fn with_subject(mut self, subject: impl fmt::Display) -> Self {
+        self.inner.subject = Some(match self.inner.subject.take() {
+            Some(inner) => format!("{subject}: {inner}"),
+            None => subject.to_string(),
+        });
+        self
     }
 
     /// Adds what to do next: a command, a setting, a place to look. Shown after the message as `hint: …`.
@@ -114,6 +125,7 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Error")
             .field("kind", &self.inner.kind)
+            .field("subject", &self.inner.subject)
             .field("cause", &self.inner.cause)
             .field("hint", &self.inner.hint)
             .finish()
@@ -122,6 +134,9 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(subject) = &self.inner.subject {
+            write!(f, "{subject}: ")?;
+        }
         self.inner.cause.fmt(f)
     }
 }
@@ -135,6 +150,13 @@ impl StdError for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_subject_stands_before_the_message_and_changes_nothing_else() {
+        let err = Error::corrupt("no path").with_hint("mend it").with_subject("line 3").with_subject("7.json");
+        assert_eq!(err.to_string(), "7.json: line 3: no path");
+        assert_eq!((err.kind(), err.hint()), (ErrorKind::Corrupt, Some("mend it")));
+    }
 
     #[test]
     fn exit_codes_are_stable() {

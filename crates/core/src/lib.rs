@@ -27,7 +27,4 @@ pub mod time;
 pub mod timeline;
 pub mod version;
 
-#[cfg(test)]
-mod toy;
-
 pub use error::{Error, ErrorKind, Result};

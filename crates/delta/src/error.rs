@@ -30,8 +30,10 @@ pub(crate) enum DeltaError {
     UnsupportedType { column: String, kind: String },
     #[error("schema: {what} {found}, more than the {limit} this build reads")]
     SchemaLimit { what: &'static str, found: usize, limit: usize },
-    #[error("{file}: partition value {} of column `{column}` is not a {kind}", .value.as_deref().map_or("(missing)".into(), |it| format!("`{}`", it.escape_debug())))]
-    PartitionValue { file: String, column: String, value: Option<String>, kind: String },
+    #[error("{file}: partition value `{}` of column `{column}` is not a {kind}", .value.escape_debug())]
+    PartitionValue { file: String, column: String, value: String, kind: String },
+    #[error("{file}: its add action leaves out the value of partition column `{column}`")]
+    NoPartitionValue { file: String, column: String },
     #[error("{file}: its remove action leaves out the partition values")]
     NoPartitionValues { file: String },
     #[error("table property `{name}` is `{value}`: {reason}")]
@@ -75,6 +77,7 @@ impl DeltaError {
             Self::Protocol(_)
             | Self::Schema(_)
             | Self::PartitionValue { .. }
+            | Self::NoPartitionValue { .. }
             | Self::BadNumber { .. }
             | Self::NoPartitionValues { .. }
             | Self::Domain { .. }
@@ -131,6 +134,15 @@ impl From<DeltaError> for Error {
             None => error,
         }
     }
+}
+
+/// The refusal of a place outside the table with what names it, `version 7` say, and the setting that lifts it.
+pub(crate) fn named_by(err: Error, what: &str) -> Error {
+    if err.kind() != ErrorKind::Refused {
+        return err;
+    }
+    Error::new(ErrorKind::Refused, format!("{err}, and {what} names it"))
+        .with_hint("a shallow clone reads files of another table: if you trust it, list that place in `paths.allow`")
 }
 
 fn quoted(names: &[String]) -> String {

@@ -12,7 +12,7 @@
 //! | D008, D009 | a data file, a deletion vector's file is missing |
 //! | D010 | a path lies outside the table |
 //! | D011 | a file is added twice, or removed without having been added |
-//! | D012 | statistics contradict themselves |
+//! | D012 | statistics contradict themselves, or the file |
 //! | D013 | times of commits go back |
 //! | D014 | commits that only a catalog can ratify |
 //! | D015 | an empty or unfinished file in the log |
@@ -20,10 +20,11 @@
 //! | D017 | a file has another size than the log says |
 //! | D018 | many commits since the last checkpoint |
 //! | D019 | the newest version cannot be rebuilt |
-//! | D020 | a partition value is none of its column's type |
+//! | D020 | a partition value is missing, or none of its column's type |
 //! | D021 | a partition value is a local time without a zone, taken as UTC |
 //! | D022 | a table property has a value of the wrong kind |
 //! | D023 | a deletion vector is damaged |
+//! | D024 | a data file cannot be opened (the first hundred are tried) |
 //!
 //! 1. The log's listing: what is there, what is not, which versions can be rebuilt ([`log`]).
 //! 2. Every commit that is left ([`commits`]).

@@ -30,7 +30,7 @@ use crate::{
         dense,
         files::{self, Files},
     },
-    error::DeltaError,
+    error::{DeltaError, named_by},
     log::{Commit, Log, LogError},
     properties::Properties,
     schema::{Mapping, TableSchema, incompatible},
@@ -202,6 +202,7 @@ impl Reader {
         for cdc in commit.cdc() {
             let path = files.policy().resolve_uri(&cdc.path)?;
             let mut file = DataFile::parquet(path, files::bytes(&cdc.path, cdc.size)?);
+            files.check_named(&cdc.path, &cdc.partition_values)?;
             file.partition = files.partition(&cdc.path, &cdc.partition_values)?;
             let kind = ChangeKind::InColumn(CHANGE_TYPE.to_owned());
             tasks.push(self.task(&version, kind, file, None, None));
@@ -209,7 +210,9 @@ impl Reader {
         if !tasks.is_empty() {
             return Ok(tasks);
         }
-        for (_, fate) in fates(commit, files)? {
+        let fates =
+            fates(commit, files).map_err(|it| named_by(it, &format!("the commit of version {}", commit.version)))?;
+        for (_, fate) in fates {
             match (fate.added, fate.removed) {
                 (Some((file, vector)), None) => tasks.push(self.task(&version, ChangeKind::Insert, file, None, vector)),
                 (None, Some((file, vector))) => {
@@ -282,6 +285,7 @@ impl Reader {
 fn fates(commit: &Commit, files: &Files) -> Result<BTreeMap<FilePath, Fate>> {
     let mut fates: BTreeMap<FilePath, Fate> = BTreeMap::new();
     for add in commit.adds().filter(|it| it.data_change) {
+        files.check_named(&add.path, &add.partition_values)?;
         let added = files.added(add)?;
         let path = added.0.path.clone();
         fates.entry(path).or_default().added = Some(added);
@@ -292,7 +296,10 @@ fn fates(commit: &Commit, files: &Files) -> Result<BTreeMap<FilePath, Fate>> {
         // A remove beside an add only names the old vector; the add describes the file.
         fate.removed = Some(match &fate.added {
             Some((file, _)) => (file.clone(), files.vector_of(remove)?),
-            None => files.removed(remove)?,
+            None => {
+                remove.partition_values.iter().try_for_each(|it| files.check_named(&remove.path, it))?;
+                files.removed(remove)?
+            }
         });
     }
     Ok(fates)

@@ -1,10 +1,7 @@
 //! The live files of a snapshot as rows, without making tasks.
 use std::{collections::HashMap, sync::Arc};
 
-use arrow_array::{
-    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, builder::StringBuilder,
-    cast::AsArray,
-};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, builder::StringBuilder};
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use lakebed_core::{Error, Result, file::FileStats, listing::ListingColumns, scan::Scan};
 use serde_json::{Map, Value};
@@ -119,22 +116,23 @@ impl Lister {
         if fields.is_empty() {
             return Ok(StringArray::new_null(pruned.rows.len()).into_ref());
         }
-        let columns: Vec<ArrayRef> =
+        let columns: Vec<_> =
             fields.iter().map(|it| pruned.batch.files().partition_values(physical_name(it))).collect();
         let mut known: HashMap<Vec<Option<&str>>, String> = HashMap::new();
         let mut builder = StringBuilder::new();
         let mut values = Vec::with_capacity(columns.len());
         for row in &pruned.rows {
             values.clear();
-            values.extend(columns.iter().map(|it| value(it, *row)));
-            if let Some(text) = known.get(&values) {
+            values.extend(columns.iter().map(|it| it.get(*row)));
+            let named = columns.iter().all(|it| it.is_named(*row));
+            if let Some(text) = known.get(&values).filter(|_| named) {
                 builder.append_value(text);
                 continue;
             }
             let mut object = Map::new();
-            for (field, text) in fields.iter().zip(&values) {
+            for (field, column) in fields.iter().zip(&columns) {
                 let file = pruned.batch.files().path.value(*row);
-                let parsed = partition::parse(file, field, *text)?;
+                let parsed = partition::of_row(file, field, column, *row)?;
                 let shown = parsed.map_or(Value::Null, |it| partition::json(&it, field.data_type()));
                 object.insert(field.name().clone(), shown);
             }
@@ -168,11 +166,6 @@ impl Lister {
             columns.push(Arc::new(max.finish()));
         }
     }
-}
-
-fn value(column: &ArrayRef, row: usize) -> Option<&str> {
-    let column: &StringViewArray = column.as_string_view();
-    column.is_valid(row).then(|| column.value(row))
 }
 
 fn deleted(pruned: &Pruned, row: usize) -> i64 {

@@ -18,7 +18,7 @@
 use arrow_schema::{DataType, Field, TimeUnit};
 use lakebed_core::expr::Scalar;
 
-use crate::error::DeltaError;
+use crate::{error::DeltaError, state::columns::PartitionValues};
 
 pub(crate) mod text;
 
@@ -33,10 +33,31 @@ pub(crate) fn parse(file: &str, field: &Field, text: Option<&str>) -> Result<Opt
         None => Err(DeltaError::PartitionValue {
             file: file.to_owned(),
             column: field.name().clone(),
-            value: Some(text.to_owned()),
+            value: text.to_owned(),
             kind: field.data_type().to_string(),
         }),
     }
+}
+
+/// The value of partition column `field` of the file in `row`.
+///
+/// # Errors
+/// As [`parse`]; also when the file does not name the column, which is not null.
+pub(crate) fn of_row(
+    file: &str,
+    field: &Field,
+    values: &PartitionValues,
+    row: usize,
+) -> Result<Option<Scalar>, DeltaError> {
+    if !values.is_named(row) {
+        return Err(missing(file, field));
+    }
+    parse(file, field, values.get(row))
+}
+
+/// A file that does not name a partition column.
+pub(crate) fn missing(file: &str, field: &Field) -> DeltaError {
+    DeltaError::NoPartitionValue { file: file.to_owned(), column: field.name().clone() }
 }
 
 /// Whether a timestamp's text leaves its zone to be guessed: it was written in the writer's local time.

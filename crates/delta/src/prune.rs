@@ -9,7 +9,6 @@ use std::{
     fmt::Write,
 };
 
-use arrow_array::{Array, ArrayRef, StringViewArray, cast::AsArray};
 use arrow_schema::{DataType, FieldRef, Fields};
 use lakebed_core::{
     expr::{ColumnPath, Predicate, Scalar},
@@ -21,7 +20,7 @@ use crate::{
     checkpoint::files::FileStatistics,
     partition,
     schema::{TableSchema, physical_name},
-    state::ListBatch,
+    state::{ListBatch, columns::PartitionValues},
     stats::{StatsColumns, StatsPlan},
 };
 
@@ -161,14 +160,15 @@ impl<'a> Statistics<'a> {
 
 /// The partition values of a batch that the predicate asks for, and what is known of each combination.
 struct Partitions {
-    columns: Vec<ArrayRef>,
+    columns: Vec<PartitionValues>,
     judged: HashMap<String, Judged>,
     key: String,
 }
 
 struct Judged {
     keep: bool,
-    /// The value of each column; the inner `None` is null. A column whose text is no value is left out.
+    /// The value of each column; the inner `None` is null. A column whose text is no value, or that the file does not name,
+    /// is left out.
     values: Vec<(ColumnPath, Option<Scalar>)>,
 }
 
@@ -181,10 +181,12 @@ impl Partitions {
     fn judge(&mut self, pruner: &Pruner, row: usize) -> &Judged {
         self.key.clear();
         for column in &self.columns {
-            match value(column, row) {
+            match column.get(row) {
                 // The length keeps two values apart from one that looks like both.
                 Some(text) => write!(self.key, "{}:{text}", text.len()).expect("writing to a string cannot fail"),
-                None => self.key.push('-'),
+                None if column.is_named(row) => self.key.push('-'),
+                // Not null: unknown, and the scan of the file says so.
+                None => self.key.push('?'),
             }
         }
         if !self.judged.contains_key(&self.key) {
@@ -196,18 +198,13 @@ impl Partitions {
 
     fn judge_values(&self, pruner: &Pruner, row: usize) -> Judged {
         let values = pruner.partition.iter().zip(&self.columns).filter_map(|(field, column)| {
-            let parsed = partition::parse("", field, value(column, row)).ok()?;
+            let parsed = partition::of_row("", field, column, row).ok()?;
             Some((ColumnPath::top(field.name().as_str()), parsed))
         });
         let values: Vec<_> = values.collect();
         let keep = keep(&pruner.predicate, &FileFacts { partition: &values, stats: None });
         Judged { keep, values }
     }
-}
-
-fn value(column: &ArrayRef, row: usize) -> Option<&str> {
-    let column: &StringViewArray = column.as_string_view();
-    column.is_valid(row).then(|| column.value(row))
 }
 
 /// What is known of one file.

@@ -1,7 +1,7 @@
 //! From a snapshot to scan tasks: one a file, made only for files that pruning left.
 use std::{collections::BTreeSet, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, StringViewArray, cast::AsArray};
+use arrow_array::Array;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use lakebed_core::{
     Result,
@@ -14,12 +14,15 @@ use lakebed_core::{
 
 use crate::{
     checkpoint::{files::FileStatistics, on_a_thread},
-    error::DeltaError,
+    error::{DeltaError, named_by},
     partition,
     prune::{self, Pruner, StatsLeaves},
     schema::{TableSchema, physical_name},
     snapshot::DeltaSnapshot,
-    state::{ListBatch, State},
+    state::{
+        ListBatch, State,
+        columns::{FileColumns, PartitionValues},
+    },
     stats::{StatsColumns, StatsPlan},
 };
 
@@ -122,7 +125,7 @@ struct TaskMaker {
 impl TaskMaker {
     /// The tasks of one batch, made as they are asked for.
     fn tasks(self: Arc<Self>, pruned: Pruned) -> impl Iterator<Item = Result<ScanTask>> {
-        let partition: Vec<ArrayRef> =
+        let partition: Vec<PartitionValues> =
             self.schema.partition_fields().map(|it| pruned.batch.files().partition_values(physical_name(it))).collect();
         let parsed = match (&pruned.statistics, &self.plan) {
             (FileStatistics::Parsed(columns), Some(plan)) => Some(StatsColumns::of(plan, columns)),
@@ -135,14 +138,16 @@ impl TaskMaker {
     fn task(
         &self,
         pruned: &Pruned,
-        partition: &[ArrayRef],
+        partition: &[PartitionValues],
         parsed: Option<&StatsColumns>,
         row: usize,
     ) -> Result<ScanTask> {
         let policy = self.state.log.storage().policy();
-        let path = policy.resolve_uri(pruned.batch.files().path.value(row))?;
-        let vector = pruned.batch.files().vector(row);
-        let deletes = vector.map(|it| it.delete_file(&path, policy)).transpose()?;
+        let files = pruned.batch.files();
+        let refused = |err| named_by(err, &self.adder(files, row));
+        let path = policy.resolve_uri(files.path.value(row)).map_err(refused)?;
+        let vector = files.vector(row);
+        let deletes = vector.map(|it| it.delete_file(&path, policy)).transpose().map_err(refused)?;
         let stats = self.plan.as_ref().and_then(|plan| match &pruned.statistics {
             FileStatistics::None => None,
             FileStatistics::Text(text) => text.get(row).map(|it| plan.read(&it)),
@@ -159,10 +164,18 @@ impl TaskMaker {
         })
     }
 
+    /// What says that the file is there: the commit, or where a checkpoint stands for it, the version read.
+    fn adder(&self, files: &FileColumns, row: usize) -> String {
+        match &files.added_in {
+            Some(versions) => format!("the commit of version {}", versions.value(row)),
+            None => format!("the checkpoint below version {}", self.state.version),
+        }
+    }
+
     fn data_file(
         &self,
         pruned: &Pruned,
-        partition: &[ArrayRef],
+        partition: &[PartitionValues],
         row: usize,
         path: FilePath,
         stats: FileStats,
@@ -176,11 +189,10 @@ impl TaskMaker {
         let first_row_id = number("baseRowId", files.base_row_id.as_ref())?;
         let row_version = number("defaultRowCommitVersion", files.row_version.as_ref())?;
         let bytes = number("size", Some(&files.bytes))?.unwrap_or(0);
-        let values = self.schema.partition_fields().zip(partition).map(|(field, column)| {
-            let column: &StringViewArray = column.as_string_view();
-            let text = column.is_valid(row).then(|| column.value(row));
-            Ok((field.name().clone(), partition::parse(path.as_str(), field, text)?))
-        });
+        let values =
+            self.schema.partition_fields().zip(partition).map(|(field, column)| {
+                Ok((field.name().clone(), partition::of_row(path.as_str(), field, column, row)?))
+            });
         let partition = values.collect::<Result<Vec<_>, DeltaError>>()?;
         let modified_at = files.modified_at.as_ref().filter(|it| it.is_valid(row)).map(|it| Millis(it.value(row)));
         Ok(DataFile { stats, partition, first_row_id, row_version, modified_at, ..DataFile::parquet(path, bytes) })

@@ -137,6 +137,28 @@ impl StatsPlan {
         });
         FileStats { rows, columns: columns.collect() }
     }
+
+    /// What was read of one file that cannot be.
+    fn contradictions(&self, raw: Raw) -> Vec<String> {
+        let mut found = Vec::new();
+        if let Some(rows) = raw.rows.filter(|it| *it < 0) {
+            found.push(format!("numRecords is {rows}"));
+        }
+        for (leaf, column) in self.leaves.iter().zip(raw.leaves) {
+            let name = leaf.path.to_string();
+            let name = name.escape_debug();
+            if let Some(nulls) = column.nulls.filter(|it| *it < 0 || raw.rows.is_some_and(|rows| *it > rows.max(0))) {
+                let rows = raw.rows.map_or_else(String::new, |it| format!(" of {it} rows"));
+                found.push(format!("nullCount of `{name}` is {nulls}{rows}"));
+            }
+            let bound = |it: Option<Scalar>| it.and_then(|it| coerce(it, &leaf.kind));
+            if let Some((min, max)) = bound(column.min).zip(bound(column.max)).filter(|(min, max)| above(min, max)) {
+                let shown = |it| partition::json(it, &leaf.kind);
+                found.push(format!("the minimum of `{name}` is {}, its maximum {}", shown(&min), shown(&max)));
+            }
+        }
+        found
+    }
 }
 
 fn insert(object: &mut serde_json::Map<String, serde_json::Value>, path: &[String], value: serde_json::Value) {
@@ -253,6 +275,8 @@ fn above(lower: &Scalar, upper: &Scalar) -> bool {
         (Scalar::Date(a), Scalar::Date(b)) => a > b,
         (Scalar::Utf8(a), Scalar::Utf8(b)) => a > b,
         (Scalar::Boolean(a), Scalar::Boolean(b)) => a > b,
+        (Scalar::Float(a), Scalar::Float(b)) => a > b,
+        (Scalar::Double(a), Scalar::Double(b)) => a > b,
         _ => false,
     }
 }

@@ -1,5 +1,5 @@
 //! The handle to a Delta table.
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream, stream::BoxStream};
@@ -27,13 +27,11 @@ use crate::{
 #[derive(Debug)]
 pub struct DeltaTable {
     head: Head,
-    /// The newest snapshot made of the head's state.
-    last: Mutex<Option<Arc<DeltaSnapshot>>>,
 }
 
 impl DeltaTable {
     pub(crate) fn new(location: TableLocation) -> Self {
-        Self { head: Head::new(Log::new(location.storage)), last: Mutex::new(None) }
+        Self { head: Head::new(Log::new(location.storage)) }
     }
 
     pub(crate) fn log(&self) -> &Log {
@@ -42,16 +40,7 @@ impl DeltaTable {
 
     /// The newest snapshot: the one seen last with what was committed since, at the cost of one listing and that.
     pub async fn latest(&self) -> Result<Arc<DeltaSnapshot>> {
-        let state = self.head.newest().await?;
-        let last = self.last.lock().ok().and_then(|it| it.clone());
-        let newest = match last.filter(|it| Arc::ptr_eq(&it.state, &state)) {
-            Some(last) => return Ok(last),
-            None => snapshot_of(state).await?,
-        };
-        if let Ok(mut last) = self.last.lock() {
-            *last = Some(Arc::clone(&newest));
-        }
-        Ok(newest)
+        snapshot_of(self.head.newest().await?).await
     }
 
     /// The newest state that was read through this handle; others may have committed since.

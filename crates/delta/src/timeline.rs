@@ -19,7 +19,7 @@ use lakebed_core::{
 
 use crate::{
     error::DeltaError,
-    log::{Listed, Listing, Log, LogError},
+    log::{Listed, Listing, Log, LogError, is_damage},
     state::{Head, State},
 };
 
@@ -102,7 +102,7 @@ struct Read {
 async fn read(log: &Log, (version, commit): (u64, Option<Listed>)) -> Result<Read> {
     let Some(commit) = commit else { return Ok(Read { version, told: None }) };
     match details::read(log, &commit, WHOLE).await {
-        Err(err) if !times::is_damage(&err) => Err(err),
+        Err(err) if !is_damage(&err) => Err(err),
         told => Ok(Read { version, told: Some((commit, told)) }),
     }
 }
@@ -139,7 +139,7 @@ fn checkpoint_only(version: u64, at: Option<Millis>) -> Instant {
 pub(crate) async fn newest_state(log: &Log) -> Result<Option<State>> {
     match State::open(log, None).await {
         Ok(state) => Ok(Some(state)),
-        Err(err) if times::is_damage(&err) => Ok(None),
+        Err(err) if is_damage(&err) => Ok(None),
         Err(err) => Err(err),
     }
 }

@@ -3,6 +3,7 @@
 //! In reading order: [`session`] runs statements; [`sql`] turns text into a plan whose every table has a fixed
 //! version; [`provider`] and [`scan`] read rows through [`registry`]'s formats; [`function`] and [`system`] are tables
 //! made of metadata. Nothing here knows a format: all of them are `dyn TableFormat`.
+mod bounded;
 pub mod change_table;
 pub mod error;
 pub mod function;

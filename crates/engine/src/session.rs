@@ -29,10 +29,11 @@ pub(crate) use shared::{Place, Shared};
 
 use self::run::Mutable;
 use crate::{
+    bounded,
     error::of_datafusion,
     registry::Formats,
     scan::options::ScanOptions,
-    sql::{self, Statement, resolve::Loader},
+    sql::{self, Statement, resolve::opened_at},
     stack::roomy,
     variant,
 };
@@ -118,19 +119,10 @@ impl Session {
         roomy(self.start(statement)).await
     }
 
-    /// Opens a table by name or path; a revision behind `@` is not taken.
-    pub async fn open_table(&self, name_or_path: &str, table_format: Option<&str>) -> Result<Arc<dyn Table>> {
-        let state = self.statement_state();
-        let mut loader = Loader::new(&self.shared, self.place(), self.time_zone(), &state);
-        let (table, pin) = loader.table(name_or_path, table_format).await?;
-        match pin {
-            None => Ok(table),
-            Some(_) => Err(lakebed_core::Error::not_found(format!("no table is called `{name_or_path}`"))),
-        }
-    }
-
-    pub fn formats(&self) -> &Formats {
-        &self.shared.formats
+    /// Reads `table` where a statement names its format and place, instead of opening it again.
+    pub fn know(&mut self, table: Arc<dyn Table>) {
+        let key = opened_at(table.storage().location(), Some(table.format().name()));
+        self.shared.known.insert(key, table);
     }
 
     /// What was asked of storage so far; a statement's part is the difference.
@@ -184,7 +176,8 @@ fn state(options: &SessionOptions) -> Result<SessionState> {
     let runtime = runtime.build_arc().map_err(of_datafusion)?;
     let mut state =
         SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features().build();
-    for function in variant::functions() {
+    let bounded = bounded::functions(&state, options.memory_limit);
+    for function in variant::functions().into_iter().chain(bounded) {
         state.register_udf(Arc::new(function)).map_err(of_datafusion)?;
     }
     Ok(state)

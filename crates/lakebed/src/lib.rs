@@ -34,6 +34,7 @@ use lakebed_engine::{
 pub mod catalog_dir;
 pub mod config;
 pub mod location;
+mod memory;
 pub mod readable;
 pub mod secret;
 pub mod similar;
@@ -213,6 +214,7 @@ impl Lakebed {
 
     /// A fresh SQL session over the default catalog.
     pub fn session(&self) -> Result<Session> {
+        let memory = self.config.bytes("memory").unwrap_or_else(memory::default_limit);
         Session::new(SessionOptions {
             formats: self.formats.clone(),
             locator: Arc::clone(&self.stores) as _,
@@ -222,7 +224,7 @@ impl Lakebed {
             publisher: Arc::clone(&self.publisher),
             env: self.env.clone(),
             time_zone: self.config.get("tz").unwrap_or("UTC").to_owned(),
-            memory_limit: self.config.bytes("memory").map(|it| usize::try_from(it).unwrap_or(usize::MAX)),
+            memory_limit: Some(usize::try_from(memory).unwrap_or(usize::MAX)),
             target_partitions: None,
         })
     }

@@ -14,9 +14,10 @@ use futures::TryStreamExt;
 use lakebed_core::{
     Error, ErrorKind, Result,
     change::RowDelta,
-    file::{DeleteFile, DeletePlace},
+    file::DeleteFile,
     path::FilePath,
     scan::{Scan, ScanTask},
+    storage::{Found, Inventory},
     table::Table,
     version::{AsOf, Span, Version, VersionId},
 };
@@ -49,7 +50,7 @@ impl std::fmt::Display for Readable {
 /// Only storage that does not answer: everything else is an answer.
 pub async fn check(table: &dyn Table, versions: &[Version]) -> Result<Vec<Readable>> {
     let (Some(first), Some(last)) = (versions.first(), versions.last()) else { return Ok(Vec::new()) };
-    let mut presence = Presence::list(table).await?;
+    let mut inventory = Inventory::list(table.storage()).await?;
     let mut deltas = changes(table, first, last).await;
     let mut live: Option<Live> = None;
     let mut answers = Vec::with_capacity(versions.len());
@@ -69,7 +70,7 @@ pub async fn check(table: &dyn Table, versions: &[Version]) -> Result<Vec<Readab
                 }
             }
         }
-        let missing = live.as_ref().expect("loaded right above").missing(&mut presence).await?;
+        let missing = live.as_ref().expect("loaded right above").missing(&mut inventory).await?;
         answers.push(if missing == 0 { Readable::Yes } else { Readable::FilesMissing(missing) });
     }
     Ok(answers)
@@ -137,47 +138,16 @@ impl Live {
         self
     }
 
-    async fn missing(&self, presence: &mut Presence<'_>) -> Result<u64> {
+    async fn missing(&self, inventory: &mut Inventory) -> Result<u64> {
         let mut missing = 0;
         let deletes: HashSet<&FilePath> = self.files.values().flatten().collect();
         for file in self.files.keys().chain(deletes) {
-            missing += u64::from(!presence.has(file).await?);
+            missing += u64::from(!matches!(inventory.find(file).await?, Found::Object(_)));
         }
         Ok(missing)
     }
 }
 
 fn place(delete: &DeleteFile) -> Option<FilePath> {
-    match &delete.place {
-        DeletePlace::File(path) | DeletePlace::Range { path, .. } => Some(path.clone()),
-        DeletePlace::Inline(_) => None,
-    }
-}
-
-/// What is there.
-struct Presence<'a> {
-    table: &'a dyn Table,
-    below: HashSet<String>,
-    outside: HashMap<FilePath, bool>,
-}
-
-impl<'a> Presence<'a> {
-    async fn list(table: &'a dyn Table) -> Result<Self> {
-        let below = table.storage().list_all("").map_ok(|it| it.path);
-        Ok(Self { table, below: below.try_collect().await?, outside: HashMap::new() })
-    }
-
-    async fn has(&mut self, file: &FilePath) -> Result<bool> {
-        match file {
-            FilePath::Below(path) => Ok(self.below.contains(path.as_ref())),
-            FilePath::Outside(_) => {
-                if let Some(known) = self.outside.get(file) {
-                    return Ok(*known);
-                }
-                let there = self.table.storage().head(file).await?.is_some();
-                self.outside.insert(file.clone(), there);
-                Ok(there)
-            }
-        }
-    }
+    delete.place.path().cloned()
 }

@@ -79,6 +79,13 @@ impl Default for SteppingClock {
     }
 }
 
+impl SteppingClock {
+    /// Passes time in which nobody looks.
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(millis(by), Ordering::Relaxed);
+    }
+}
+
 #[async_trait]
 impl Clock for SteppingClock {
     fn now(&self) -> Millis {

@@ -193,13 +193,6 @@ pub fn assert_same(expected: &Rows, actual: &Rows) {
     }
 }
 
-/// [`assert_same`] for Arrow batches; columns may stand in any order.
-#[track_caller]
-pub fn assert_same_batches(expected: &[RecordBatch], actual: &[RecordBatch]) {
-    let rows = |batches| Rows::from_batches(batches).expect("batches of known types");
-    assert_same(&rows(expected), &rows(actual));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -103,21 +103,6 @@ impl FaultyStore {
         self.state().rules.clear();
     }
 
-    #[must_use]
-    pub fn fail_before(self, op: Op, path: &str) -> Self {
-        self.rule(op, path, Fault::FailBefore, Times::First(1))
-    }
-
-    #[must_use]
-    pub fn fail_after(self, op: Op, path: &str) -> Self {
-        self.rule(op, path, Fault::FailAfter, Times::First(1))
-    }
-
-    #[must_use]
-    pub fn lose_answer(self, op: Op, path: &str) -> Self {
-        self.rule(op, path, Fault::LoseAnswer, Times::First(1))
-    }
-
     /// From the call after the `n`-th on, counted from now, everything fails.
     pub fn crash_after(&self, n: u64) {
         let mut state = self.state();

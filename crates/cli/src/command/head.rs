@@ -1,4 +1,6 @@
 //! `head`: the first rows of a table, in the order in which its files lie.
+use std::sync::Arc;
+
 use futures::StreamExt as _;
 use lakebed_core::{Error, version::VersionId};
 use lakebed_engine::error::of_datafusion;
@@ -14,7 +16,8 @@ pub(crate) async fn run(door: &Door, args: &Head) -> Result<Verdict, Failure> {
     let opened = door.table(&args.table).await?;
     let version = door.version(&opened).await?.version;
     let (format, location) = (opened.table.format(), opened.table.storage().location());
-    let session = door.lake.session()?;
+    let mut session = door.lake.session()?;
+    session.know(Arc::clone(&opened.table));
     let sql = format!(
         "SELECT * FROM {format}.`{}` VERSION AS OF {} LIMIT {}",
         location.replace('`', "``"),

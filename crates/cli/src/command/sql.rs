@@ -2,7 +2,11 @@
 //!
 //! A script is parsed as a whole before its first statement runs, and stops at its first failure with that failure's
 //! exit code. Each result is printed by itself; two results in a format that cannot hold two are an error.
-use std::{io::Read as _, path::Path, sync::Arc};
+use std::{
+    io::{self, IsTerminal as _, Read},
+    path::Path,
+    sync::Arc,
+};
 
 use arrow_schema::SchemaRef;
 use clap::ValueEnum as _;
@@ -11,7 +15,7 @@ use lakebed_core::{Error, ErrorKind};
 use lakebed_engine::{
     error::of_datafusion,
     session::{Output, OutputKind, Session},
-    sql::Statement,
+    sql::{MAX_SCRIPT_BYTES, Statement},
 };
 
 use crate::{
@@ -40,43 +44,58 @@ pub(crate) struct Runner<'a> {
 
 pub(crate) async fn run(door: &Door, args: &Sql) -> Result<Verdict, Failure> {
     let mut runner = Runner::new(door, args.timing)?;
+    if prompts(args) {
+        return prompt::run(&mut runner).await;
+    }
     if args.commands.is_empty() && args.files.is_empty() {
-        use std::io::IsTerminal as _;
-        if std::io::stdin().is_terminal() {
-            return prompt::run(&mut runner).await;
-        }
-        runner.script(&stdin()?).await?;
+        runner.script(&stdin().await?).await?;
         return Ok(Verdict::Yes);
     }
     for text in &args.commands {
         runner.script(text).await?;
     }
     for path in &args.files {
-        runner.script(&script(door, path)?).await?;
+        runner.script(&script(door, path).await?).await?;
     }
     Ok(Verdict::Yes)
 }
 
-/// The text of a script; `-` is stdin.
-pub(crate) fn script(door: &Door, path: &Path) -> Result<String, Failure> {
-    if path == Path::new("-") {
-        return stdin();
-    }
-    let read = std::fs::read_to_string(door.folder().join(path));
-    read.map_err(|err| {
-        let kind = match err.kind() {
-            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
-            _ => ErrorKind::Invalid,
-        };
-        Error::new(kind, format!("script {}: {err}", path.display())).into()
-    })
+/// Whether statements are typed at a prompt.
+pub(crate) fn prompts(args: &Sql) -> bool {
+    args.commands.is_empty() && args.files.is_empty() && io::stdin().is_terminal()
 }
 
-fn stdin() -> Result<String, Failure> {
-    let mut text = String::new();
-    let read = std::io::stdin().read_to_string(&mut text);
-    read.map_err(|err| Error::invalid(format!("the script on stdin cannot be read: {err}")))?;
-    Ok(text)
+/// The text of a script; `-` is stdin.
+pub(crate) async fn script(door: &Door, path: &Path) -> Result<String, Failure> {
+    if path == Path::new("-") {
+        return stdin().await;
+    }
+    let (name, path) = (format!("script {}", path.display()), door.folder().join(path));
+    text(name, move || std::fs::File::open(path)).await
+}
+
+async fn stdin() -> Result<String, Failure> {
+    text("the script on stdin".to_owned(), || Ok(io::stdin())).await
+}
+
+/// Reads a script up to one byte more than a script may have, where a writer that never ends blocks nobody.
+async fn text<R: Read>(name: String, open: impl FnOnce() -> io::Result<R> + Send + 'static) -> Result<String, Failure> {
+    let most = u64::try_from(MAX_SCRIPT_BYTES).unwrap_or(u64::MAX);
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        open()?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    });
+    let bytes = read.await.unwrap_or_else(|it| Err(io::Error::other(it))).map_err(|err| match err.kind() {
+        io::ErrorKind::NotFound => Error::not_found(format!("{name}: {err}"))
+            .with_hint("check the path; a relative one starts at the working folder or at -C"),
+        _ => Error::invalid(format!("{name}: {err}")),
+    })?;
+    if bytes.len() > MAX_SCRIPT_BYTES {
+        let message = format!("{name} is longer than {MAX_SCRIPT_BYTES} bytes");
+        return Err(Error::new(ErrorKind::Limit, message).with_hint("split it, or keep long lists in a table").into());
+    }
+    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{name}: it is not UTF-8")).into())
 }
 
 impl<'a> Runner<'a> {

@@ -6,6 +6,7 @@
 //! | floats | shortest text that reads back equal; `NaN`, `Infinity`, `-Infinity` | a number; those three as strings |
 //! | timestamps | RFC 3339, in UTC with `Z` where the type has a zone, else without offset | a string |
 //! | dates, times, durations | ISO 8601 where it has a form | a string |
+//! | instants, dates and times beyond the calendar | the number, with its unit | a string |
 //! | binary | lower-case hexadecimal | a string |
 //! | lists, structs, maps | their JSON | arrays and objects; map keys as text |
 //!
@@ -13,11 +14,13 @@
 use std::fmt::Write as _;
 
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, Int64Array,
     LargeBinaryArray, LargeListArray, LargeStringArray, ListArray, MapArray, RecordBatch, StringArray, StringViewArray,
     StructArray,
     cast::AsArray,
-    types::{TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType},
+    types::{
+        Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    },
 };
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, Field, TimeUnit};
@@ -56,6 +59,8 @@ enum Kind<'a> {
     Json(Texts<'a>),
     Bytes(Bytes<'a>),
     Timestamp(&'a dyn Array, TimeUnit, Zone),
+    /// Dates, times and durations; of a number that is none, the number and what it counts.
+    Calendar(ArrayFormatter<'a>, Int64Array, String),
     /// Whatever Arrow makes of it.
     Other(ArrayFormatter<'a>),
     List(Ranges<'a>, Box<Cells<'a>>),
@@ -156,7 +161,20 @@ impl<'a> Cells<'a> {
                     Kind::Dictionary(dictionary.normalized_keys(), Self::of(dictionary.values().as_ref())?)
                 }
             }
-            _ => Kind::Other(other()?),
+            DataType::Date32 => Kind::Calendar(other()?, raw_numbers(array)?, "days since 1970".to_owned()),
+            DataType::Date64 => Kind::Calendar(other()?, raw_numbers(array)?, "milliseconds since 1970".to_owned()),
+            DataType::Time32(unit) | DataType::Time64(unit) => {
+                Kind::Calendar(other()?, raw_numbers(array)?, format!("{unit:?}s since midnight"))
+            }
+            DataType::Duration(unit) => Kind::Calendar(other()?, raw_numbers(array)?, format!("{unit:?}s")),
+            _ => {
+                let values = other()?;
+                // Arrow writes its error where the value should stand.
+                let shown = |row| values.value(row).try_to_string().map(drop);
+                let all: Result<(), _> = (0..array.len()).try_for_each(shown);
+                all.map_err(|err| Error::unsupported(format!("cannot print a {}: {err}", array.data_type())))?;
+                Kind::Other(values)
+            }
         })
     }
 
@@ -193,6 +211,10 @@ impl<'a> Cells<'a> {
             Kind::Timestamp(array, unit, zone) => timestamp(*array, *unit, *zone, row, out),
             Kind::Float(values) => out.push_str(&float(values, row)),
             Kind::Integer(values) | Kind::Decimal(values) | Kind::Other(values) => put(out, values, row),
+            Kind::Calendar(values, numbers, unit) => match values.value(row).try_to_string() {
+                Ok(text) => out.push_str(&text),
+                Err(_) => write!(out, "{} {unit}", numbers.value(row)).expect("writing to a string does not fail"),
+            },
             Kind::Dictionary(keys, values) => values.text(keys[row], out),
             Kind::Null | Kind::Bool(_) | Kind::List(..) | Kind::Struct(_) | Kind::Map(..) => {
                 self.json(row, Numbers::Bare, out);
@@ -238,7 +260,7 @@ impl<'a> Cells<'a> {
                     values.json(at, numbers, out);
                 });
             }
-            Kind::Bytes(_) | Kind::Timestamp(..) | Kind::Other(_) => {
+            Kind::Bytes(_) | Kind::Timestamp(..) | Kind::Calendar(..) | Kind::Other(_) => {
                 let mut text = String::new();
                 self.text(row, &mut text);
                 quote(&text, out);
@@ -325,6 +347,13 @@ fn hex(bytes: &[u8], out: &mut String) {
     }
 }
 
+/// The numbers behind dates, times and durations.
+fn raw_numbers(array: &dyn Array) -> Result<Int64Array> {
+    let numbers = arrow_cast::cast(array, &DataType::Int64);
+    let numbers = numbers.map_err(|err| Error::unsupported(format!("cannot print: {err}")))?;
+    Ok(numbers.as_primitive::<Int64Type>().clone())
+}
+
 fn raw(array: &dyn Array, unit: TimeUnit, row: usize) -> i64 {
     match unit {
         TimeUnit::Second => array.as_primitive::<TimestampSecondType>().value(row),
@@ -380,9 +409,9 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::{
-        Decimal128Array, DictionaryArray, Float64Array, Int64Array, TimestampMicrosecondArray,
-        builder::MapBuilder,
-        builder::{Int64Builder, ListBuilder, StringBuilder},
+        Date32Array, Date64Array, Decimal128Array, DictionaryArray, Float64Array, Time32SecondArray,
+        Time64MicrosecondArray, TimestampMicrosecondArray,
+        builder::{Date32Builder, Int64Builder, ListBuilder, MapBuilder, StringBuilder},
         types::Int32Type,
     };
 
@@ -424,6 +453,27 @@ mod tests {
             Arc::new(far),
             &[("9223372036854775807 Microseconds since 1970", "\"9223372036854775807 Microseconds since 1970\"")],
         );
+    }
+
+    #[test]
+    fn what_no_calendar_has_is_its_number() {
+        let dates = Date32Array::from(vec![0, i32::MAX]);
+        check(
+            Arc::new(dates.clone()),
+            &[("1970-01-01", "\"1970-01-01\""), ("2147483647 days since 1970", "\"2147483647 days since 1970\"")],
+        );
+        let mut list = ListBuilder::new(Date32Builder::new());
+        list.values().append_value(i32::MAX);
+        list.append(true);
+        let nested = "[\"2147483647 days since 1970\"]";
+        check(Arc::new(list.finish()), &[(nested, nested)]);
+        let far = "9000000000000000000 milliseconds since 1970";
+        check(Arc::new(Date64Array::from(vec![9_000_000_000_000_000_000])), &[(far, &format!("\"{far}\""))]);
+        let times = Time64MicrosecondArray::from(vec![3_600_000_000, -5]);
+        let late = "-5 Microseconds since midnight";
+        check(Arc::new(times), &[("01:00:00", "\"01:00:00\""), (late, &format!("\"{late}\""))]);
+        let late = "90000 Seconds since midnight";
+        check(Arc::new(Time32SecondArray::from(vec![90_000])), &[(late, &format!("\"{late}\""))]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::run::{World, command, lakebed_in, ran};
 fn every_failure_has_its_code_its_name_and_a_next_step() {
     let world = World::with_orders();
     std::fs::create_dir_all(world.path("void")).unwrap();
-    let cases: [(&[&str], i32, &str, &str); 16] = [
+    let cases: [(&[&str], i32, &str, &str); 20] = [
         (&["log", "./nowhere"], 3, "E-NOT-FOUND", "there is no such folder"),
         (&["log", "./order"], 3, "E-NOT-FOUND", "did you mean"),
         (&["log", "./void"], 3, "E-NOT-FOUND", "looked for delta"),
@@ -23,7 +23,11 @@ fn every_failure_has_its_code_its_name_and_a_next_step() {
         (&["at", "orders", "2020-01-01"], 3, "E-NOT-FOUND", "2026-11-02"),
         (&["sql", "-c", "SELEC 1"], 2, "E-INVALID", "hint"),
         (&["sql", "-c", "SELECT * FROM nothing"], 3, "E-NOT-FOUND", "nothing"),
-        (&["sql", "-f", "nothing.sql"], 3, "E-NOT-FOUND", "nothing.sql"),
+        (&["sql", "-f", "nothing.sql"], 3, "E-NOT-FOUND", "hint: check the path"),
+        (&["sql", "-f", "/dev/zero"], 11, "E-LIMIT", "8388608 bytes"),
+        (&["sql", "-c", "FROM parquet('./nothing.parquet')"], 3, "E-NOT-FOUND", "hint: check the path"),
+        (&["show", "orders@0..1"], 2, "E-INVALID", "range"),
+        (&["head", "orders@0..1"], 2, "E-INVALID", "range"),
         (&["info", "orders", "--tz", "Nowhere/Land", "--timeout", "soon"], 2, "E-INVALID", "--timeout"),
         (&["-C", "nowhere", "info", "orders"], 3, "E-NOT-FOUND", "-C"),
         (&["log", "orders", "--columns", "opration"], 2, "E-INVALID", "did you mean `operation`?"),
@@ -171,6 +175,39 @@ fn a_time_limit_is_a_limit() {
     let ran = World::new().run(&["sql", "--timeout", "300ms", "-c", sql]);
     assert_eq!(ran.code, 11, "{}", ran.stderr);
     assert!(ran.stderr.contains("E-LIMIT") && ran.stderr.contains("--timeout"), "{}", ran.stderr);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long a command takes is what is tested")]
+fn a_time_limit_ends_planning_too() {
+    // Nothing of it awaits anything: constants are folded while the statement is planned.
+    let sorted: Vec<String> =
+        (0..100).map(|it| format!("array_length(array_sort(range({}, 0, -1))) AS c{it}", 3_000_000 + it)).collect();
+    let sql = format!("SELECT {}", sorted.join(", "));
+    let start = std::time::Instant::now();
+    let ran = World::new().run(&["sql", "--timeout", "300ms", "-c", &sql]);
+    assert_eq!(ran.code, 11, "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: raise --timeout"), "{}", ran.stderr);
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+}
+
+#[test]
+fn head_opens_its_table_once() {
+    let world = World::with_orders();
+    let ran = world.run(&["head", "orders", "--explain"]);
+    let hints = ran.stderr.lines().filter(|it| it.contains("_last_checkpoint")).count();
+    let info = world.run(&["info", "orders", "--explain"]);
+    let once = info.stderr.lines().filter(|it| it.contains("_last_checkpoint")).count();
+    assert_eq!((ran.code, hints), (0, once), "{}", ran.stderr);
+}
+
+#[test]
+fn a_script_from_stdin_is_read_no_further_than_it_may_be_long() {
+    let world = World::new();
+    let zero = std::fs::File::open("/dev/zero").unwrap();
+    let ran = ran(command(world.root()).arg("sql").stdin(zero).output().unwrap());
+    assert_eq!(ran.code, 11, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("--memory"), "{}", ran.stderr);
 }
 
 #[test]

@@ -55,23 +55,7 @@ fn merge(first: ColumnStats, second: ColumnStats, second_is_null: bool) -> Colum
 }
 
 fn pick(a: Scalar, b: Scalar, first_wins: impl Fn(std::cmp::Ordering) -> bool) -> Option<Scalar> {
-    Some(if first_wins(order(&a, &b)?) { a } else { b })
-}
-
-fn order(a: &Scalar, b: &Scalar) -> Option<std::cmp::Ordering> {
-    match (a, b) {
-        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
-        (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(b)),
-        (Scalar::Decimal(a, x), Scalar::Decimal(b, y)) if x == y => Some(a.cmp(b)),
-        (Scalar::Float(a), Scalar::Float(b)) => a.partial_cmp(b),
-        (Scalar::Double(a), Scalar::Double(b)) => a.partial_cmp(b),
-        (Scalar::Utf8(a), Scalar::Utf8(b)) => Some(a.cmp(b)),
-        (Scalar::Binary(a), Scalar::Binary(b)) => Some(a.cmp(b)),
-        (Scalar::Date(a), Scalar::Date(b)) => Some(a.cmp(b)),
-        (Scalar::Timestamp(a), Scalar::Timestamp(b)) => Some(a.cmp(b)),
-        (Scalar::TimestampNanos(a), Scalar::TimestampNanos(b)) => Some(a.cmp(b)),
-        _ => None,
-    }
+    Some(if first_wins(a.order(&b)?) { a } else { b })
 }
 
 fn group_stats(stats: &Statistics, column: &ColumnDescriptor) -> ColumnStats {

@@ -9,6 +9,7 @@ use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 use parquet::{
     arrow::ArrowWriter,
     file::properties::{EnabledStatistics, WriterProperties},
+    schema::types::SchemaDescriptor,
 };
 
 use super::*;
@@ -30,6 +31,22 @@ async fn stored(bytes: &[u8]) -> (Storage, FilePath) {
     let store = InMemory::new();
     store.put(&Path::from("t/f.parquet"), bytes.to_vec().into()).await.unwrap();
     (Storage::new(Arc::new(store), Path::from("t"), "memory:///t"), FilePath::below("f.parquet"))
+}
+
+/// Opens a file and reads the columns that `columns` chooses, of the row groups that `keep` keeps.
+async fn read_columns(
+    storage: &Storage,
+    file: &FilePath,
+    bytes: u64,
+    columns: impl FnOnce(&SchemaDescriptor) -> ProjectionMask,
+    keep: impl Fn(&RowGroupMetaData) -> bool,
+    batch_rows: usize,
+) -> Result<Vec<RecordBatch>> {
+    let object = ParquetObject::open(storage, file, bytes).await?;
+    let columns = columns(object.metadata().file_metadata().schema_descr());
+    let groups = object.metadata().row_groups().iter().enumerate().filter(|(_, it)| keep(it));
+    let row_groups = Some(groups.map(|(index, _)| index).collect());
+    object.read(Wanted { columns, row_groups, batch_rows }).try_collect().await
 }
 
 fn numbers(rows: i64) -> RecordBatch {

@@ -4,9 +4,29 @@ use crate::{
     change::Application,
     expr::{Cmp, ColumnPath, Scalar},
     file::{ColumnStats, DataFile, DeletePlace, FileKey},
-    toy::{file, intent, key},
     version::{AsOf, Millis, Ref, RefKind, Version},
 };
+
+fn file(path: &str) -> DataFile {
+    DataFile::parquet(FilePath::below(path), 1)
+}
+
+fn key(path: &str) -> FileKey {
+    FileKey { path: FilePath::below(path), vector: None }
+}
+
+fn intent(action: Action) -> Intent {
+    Intent {
+        action,
+        operation: "TEST".to_owned(),
+        parameters: Default::default(),
+        metrics: Default::default(),
+        branch: None,
+        application: None,
+        lineage: None,
+        user_metadata: None,
+    }
+}
 
 fn theirs(action: Action) -> VersionDelta {
     VersionDelta {

@@ -48,7 +48,7 @@ impl Leaf {
     /// Bounds out of order, or of two types, are no bounds.
     fn checked(self) -> Self {
         match (&self.lower, &self.upper) {
-            (Some(lower), Some(upper)) if !matches!(order(lower, upper), Some(Ordering::Less | Ordering::Equal)) => {
+            (Some(lower), Some(upper)) if !matches!(lower.order(upper), Some(Ordering::Less | Ordering::Equal)) => {
                 Self { lower: None, upper: None, ..self }
             }
             _ => self,
@@ -78,7 +78,7 @@ impl Leaf {
 
     /// How the smallest value that may be there compares to `value`.
     fn lowest(&self, value: &Scalar) -> Option<Ordering> {
-        order(self.lower.as_ref()?, value)
+        self.lower.as_ref()?.order(value)
     }
 
     /// How the greatest value that may be there compares to `value`.
@@ -87,7 +87,7 @@ impl Leaf {
         if self.cut && begins(value, upper) {
             return Some(Ordering::Greater);
         }
-        order(upper, value)
+        upper.order(value)
     }
 
     pub(super) fn starts_with(&self, prefix: &str) -> Truth {
@@ -143,42 +143,4 @@ fn exact_upper(value: Scalar) -> Option<Scalar> {
         Scalar::Double(0.0) => Some(Scalar::Double(0.0)),
         value => Some(value),
     }
-}
-
-/// The order of two values of one kind; `None` where they have none that is sure.
-pub(super) fn order(a: &Scalar, b: &Scalar) -> Option<Ordering> {
-    match (a, b) {
-        (Scalar::Boolean(a), Scalar::Boolean(b)) => Some(a.cmp(b)),
-        (Scalar::Int(a), Scalar::Int(b)) => Some(a.cmp(b)),
-        (Scalar::Utf8(a), Scalar::Utf8(b)) => Some(a.as_bytes().cmp(b.as_bytes())),
-        (Scalar::Binary(a), Scalar::Binary(b)) => Some(a.cmp(b)),
-        (Scalar::Date(a), Scalar::Date(b)) => Some(a.cmp(b)),
-        (Scalar::Timestamp(a), Scalar::Timestamp(b)) | (Scalar::TimestampNanos(a), Scalar::TimestampNanos(b)) => {
-            Some(a.cmp(b))
-        }
-        (Scalar::Timestamp(micros), Scalar::TimestampNanos(nanos)) => {
-            Some((i128::from(*micros) * 1_000).cmp(&i128::from(*nanos)))
-        }
-        (Scalar::TimestampNanos(nanos), Scalar::Timestamp(micros)) => {
-            Some(i128::from(*nanos).cmp(&(i128::from(*micros) * 1_000)))
-        }
-        (Scalar::Float(a), Scalar::Float(b)) => Some(a.total_cmp(b)),
-        (Scalar::Double(a), Scalar::Double(b)) => Some(a.total_cmp(b)),
-        (Scalar::Float(a), Scalar::Double(b)) => Some(f64::from(*a).total_cmp(b)),
-        (Scalar::Double(a), Scalar::Float(b)) => Some(a.total_cmp(&f64::from(*b))),
-        (Scalar::Decimal(a, a_scale), Scalar::Decimal(b, b_scale)) => decimals(*a, *a_scale, *b, *b_scale),
-        (Scalar::Int(a), Scalar::Decimal(b, scale)) => decimals(i128::from(*a), 0, *b, *scale),
-        (Scalar::Decimal(a, scale), Scalar::Int(b)) => decimals(*a, *scale, i128::from(*b), 0),
-        _ => None,
-    }
-}
-
-/// Compares at the greater scale; `None` where a value does not fit there.
-fn decimals(a: i128, a_scale: i8, b: i128, b_scale: i8) -> Option<Ordering> {
-    let scale = a_scale.max(b_scale);
-    let at = |value: i128, from: i8| {
-        let by = u32::try_from(i16::from(scale) - i16::from(from)).ok()?;
-        value.checked_mul(10_i128.checked_pow(by)?)
-    };
-    Some(at(a, a_scale)?.cmp(&at(b, b_scale)?))
 }

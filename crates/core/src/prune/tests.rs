@@ -247,7 +247,7 @@ enum Floats {
 fn compared(a: &Scalar, b: &Scalar, floats: Floats) -> Option<std::cmp::Ordering> {
     match (a, b, floats) {
         (Double(a), Double(b), Floats::Spark) if *a == 0.0 && *b == 0.0 => Some(std::cmp::Ordering::Equal),
-        _ => bounds::order(a, b),
+        _ => a.order(b),
     }
 }
 
@@ -310,7 +310,7 @@ fn described(rows: &[Row], cut: usize, with_nulls: bool) -> DataFile {
     for (at, name) in ["a", "b", "c"].into_iter().enumerate() {
         let mut values: Vec<Scalar> = rows.iter().filter_map(|it| it[at].clone()).collect();
         values.retain(|it| !matches!(it, Double(it) if it.is_nan()));
-        values.sort_by(|a, b| bounds::order(a, b).unwrap());
+        values.sort_by(|a, b| a.order(b).unwrap());
         let shorten = |it: Option<&Scalar>| match it {
             Some(Utf8(text)) => Some(Utf8(text.chars().take(cut).collect())),
             // Some writers write either zero as the other.

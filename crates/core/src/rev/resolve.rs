@@ -1,14 +1,12 @@
 //! Looking a revision up in a table.
-use std::collections::HashSet;
-
 use futures::TryStreamExt;
 
 use super::{Base, Rev};
 use crate::{
     Error, ErrorKind, Result,
-    path::FilePath,
     scan::Scan,
-    table::{Snapshot, Table},
+    storage::{Found, Inventory},
+    table::Table,
     time::{Tz, parse_time},
     timeline::Timeline,
     version::{AsOf, Millis, Ref, RefKind, Resolved, Span, Version, VersionId},
@@ -126,33 +124,30 @@ fn no_versions() -> Error {
 /// The newest version whose metadata rebuild and whose files are all there.
 async fn latest_readable(table: &dyn Table) -> Result<Resolved> {
     let timeline = every_version(table).await?;
-    let there: HashSet<String> = table.storage().list_all("").map_ok(|it| it.path).try_collect().await?;
+    let mut inventory = Inventory::list(table.storage()).await?;
     let mut skipped = 0_u64;
     for version in timeline.versions().rev() {
-        let Ok(snapshot) = table.snapshot(&AsOf::Version(version.id.clone())).await else {
-            skipped += 1;
-            continue;
-        };
-        if all_there(snapshot.as_ref(), table, &there).await? {
-            let rule = format!("the newest version with all its files; {skipped} newer ones lack some");
-            return Ok(Resolved { version: version.clone(), rule, warnings: Vec::new() });
+        match all_there(table, version, &mut inventory).await {
+            Ok(true) => {
+                let rule = format!("the newest version with all its files; {skipped} newer ones lack some");
+                return Ok(Resolved { version: version.clone(), rule, warnings: Vec::new() });
+            }
+            // Storage that fails says nothing about the version.
+            Err(err) if matches!(err.kind(), ErrorKind::Unavailable | ErrorKind::Unauthorized) => return Err(err),
+            Ok(false) | Err(_) => skipped += 1,
         }
-        skipped += 1;
     }
     Err(Error::not_found(format!("none of the {skipped} versions has all its files")))
 }
 
-async fn all_there(snapshot: &dyn Snapshot, table: &dyn Table, there: &HashSet<String>) -> Result<bool> {
+async fn all_there(table: &dyn Table, version: &Version, inventory: &mut Inventory) -> Result<bool> {
+    let snapshot = table.snapshot(&AsOf::Version(version.id.clone())).await?;
     let mut tasks = snapshot.tasks(&Scan { statistics: false, ..Scan::all() });
     while let Some(task) = tasks.try_next().await? {
         let data = task.files.iter().map(|it| &it.path);
         let deletes = task.deletes.iter().filter_map(|it| it.place.path());
         for path in data.chain(deletes) {
-            let found = match path {
-                FilePath::Below(path) => there.contains(path.as_ref()),
-                FilePath::Outside(_) => table.storage().head(path).await?.is_some(),
-            };
-            if !found {
+            if !matches!(inventory.find(path).await?, Found::Object(_)) {
                 return Ok(false);
             }
         }

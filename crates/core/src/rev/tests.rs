@@ -1,9 +1,11 @@
+mod named;
+
+use self::named::Named;
 use super::*;
 use crate::{
     ErrorKind,
     path::FilePath,
     time::Tz,
-    toy::{Entry, Toy, file},
     version::{Millis, RefKind},
 };
 
@@ -106,33 +108,29 @@ fn what_is_no_revision_is_an_error_with_the_grammar() {
     }
 }
 
-/// Versions 0 to 4, a second apart from 2026-11-30T11:00:00Z.
-async fn table() -> Toy {
-    let toy = Toy::new().await;
-    for at in 1..5 {
-        let at = 1_796_036_400_000 + at * 1_000;
-        toy.push(Entry { at, added: vec![file(&format!("f{at}"))], ..Entry::default() }).await;
-    }
-    toy.tag("release", RefKind::Tag, "2");
-    toy.tag("v1", RefKind::Tag, "1");
-    toy.tag("dev", RefKind::Branch, "3");
-    toy.tag("3", RefKind::Tag, "4");
-    toy.tag("both", RefKind::Tag, "1");
-    toy.tag("both", RefKind::Branch, "2");
-    toy.tag("same", RefKind::Tag, "2");
-    toy.tag("same", RefKind::Branch, "2");
-    toy.tag("odd~1", RefKind::Tag, "0");
-    toy.tag("head", RefKind::Tag, "1");
-    toy.tag("lakebed-set-eod", RefKind::Tag, "2");
-    toy
+/// Versions 0 to 4; 1 to 4 are a second apart from 2026-11-30T11:00:01Z.
+fn table() -> Named {
+    let mut table = Named::new(&[0, 1_796_036_401_000, 1_796_036_402_000, 1_796_036_403_000, 1_796_036_404_000]);
+    table.name("release", RefKind::Tag, "2");
+    table.name("v1", RefKind::Tag, "1");
+    table.name("dev", RefKind::Branch, "3");
+    table.name("3", RefKind::Tag, "4");
+    table.name("both", RefKind::Tag, "1");
+    table.name("both", RefKind::Branch, "2");
+    table.name("same", RefKind::Tag, "2");
+    table.name("same", RefKind::Branch, "2");
+    table.name("odd~1", RefKind::Tag, "0");
+    table.name("head", RefKind::Tag, "1");
+    table.name("lakebed-set-eod", RefKind::Tag, "2");
+    table
 }
 
-async fn at(toy: &Toy, text: &str) -> String {
+async fn at(table: &Named, text: &str) -> String {
     let rev = match Rev::parse(text) {
         Ok(rev) => rev,
         Err(err) => return err.to_string(),
     };
-    match resolve(&rev, toy, NOW, &Tz::UTC).await {
+    match resolve(&rev, table, NOW, &Tz::UTC).await {
         Ok(resolved) => resolved.version.id.to_string(),
         Err(err) => format!("{:?}: {err}; {}", err.kind(), err.hint().unwrap_or("no hint")),
     }
@@ -140,7 +138,7 @@ async fn at(toy: &Toy, text: &str) -> String {
 
 #[tokio::test]
 async fn revisions_are_found() {
-    let toy = table().await;
+    let table = table();
     for (text, expected) in [
         ("head", "4"),
         ("earliest", "0"),
@@ -188,54 +186,71 @@ async fn revisions_are_found() {
             "Invalid: `tomorrow` is no time; write `2026-10-04 20:57:02`, `2026-10-04T20:57:02+08:00`, `2026-10-04`, `2 hours ago`, `yesterday`",
         ),
     ] {
-        assert_eq!(at(&toy, text).await, expected, "{text}");
+        assert_eq!(at(&table, text).await, expected, "{text}");
     }
-    assert!(at(&toy, "99999999999999999999").await.starts_with("NotFound"));
-    assert!(at(&toy, "99999999999999999999").await.contains("`release`"), "candidates are named");
+    assert!(at(&table, "99999999999999999999").await.starts_with("NotFound"));
+    assert!(at(&table, "99999999999999999999").await.contains("`release`"), "candidates are named");
 }
 
 #[tokio::test]
 async fn a_ref_and_a_version_of_one_name_that_differ_are_an_error() {
-    let toy = Toy::new().await;
-    for _ in 0..3 {
-        toy.push(Entry::default()).await;
-    }
-    toy.tag("v1", RefKind::Tag, "3");
-    let found = at(&toy, "v1").await;
+    let mut table = Named::new(&[0; 4]);
+    table.name("v1", RefKind::Tag, "3");
+    let found = at(&table, "v1").await;
     assert_eq!(found, "Invalid: `v1` is the tag of version 3, and version 1 is there as well; write `tag:v1` or `1`");
-    assert_eq!(at(&toy, "1").await, "1");
-    assert_eq!(at(&toy, "tag:v1~2").await, "1");
-    assert!(at(&toy, "v1~1").await.starts_with("Invalid"));
+    assert_eq!(at(&table, "1").await, "1");
+    assert_eq!(at(&table, "tag:v1~2").await, "1");
+    assert!(at(&table, "v1~1").await.starts_with("Invalid"));
 }
 
 #[tokio::test]
 async fn parents_are_followed_where_ids_are_random() {
-    let toy = Toy::new().await;
-    let entry = |id: &str, parent: &str| Entry { id: id.into(), parent: Some(parent.into()), ..Entry::default() };
-    toy.push(entry("77", "0")).await;
-    toy.push(entry("13", "0")).await;
-    toy.push(entry("55", "77")).await;
-    assert_eq!(at(&toy, "55^").await, "77");
-    assert_eq!(at(&toy, "55~2").await, "0");
-    assert_eq!(at(&toy, "13^").await, "0");
-    assert!(at(&toy, "13~2").await.starts_with("NotFound"));
+    let mut table = Named::new(&[0]);
+    table.push("77", Some("0"), 0);
+    table.push("13", Some("0"), 0);
+    table.push("55", Some("77"), 0);
+    assert_eq!(at(&table, "55^").await, "77");
+    assert_eq!(at(&table, "55~2").await, "0");
+    assert_eq!(at(&table, "13^").await, "0");
+    assert!(at(&table, "13~2").await.starts_with("NotFound"));
 }
 
 #[tokio::test]
 async fn the_newest_readable_version_has_all_its_files() {
-    let toy = table().await;
-    for name in ["a", "b", "f1796036401000", "f1796036402000"] {
-        assert_eq!(toy.storage.create(name, "x".into()).await.unwrap(), crate::storage::Put::Won);
+    let table = table();
+    for name in ["f0", "f1", "f2"] {
+        assert_eq!(table.storage.create(name, "x".into()).await.unwrap(), crate::storage::Put::Won);
     }
-    assert_eq!(at(&toy, "latest-readable").await, "2");
-    assert_eq!(at(&toy, "latest-readable^").await, "1");
-    let _ = toy.storage.delete(&[FilePath::below("a")]).await.unwrap();
-    assert_eq!(at(&toy, "latest-readable").await, "NotFound: none of the 5 versions has all its files; no hint");
+    assert_eq!(at(&table, "latest-readable").await, "2");
+    assert_eq!(at(&table, "latest-readable^").await, "1");
+    let _ = table.storage.delete(&[FilePath::below("f0")]).await.unwrap();
+    assert_eq!(at(&table, "latest-readable").await, "NotFound: none of the 5 versions has all its files; no hint");
+}
+
+#[tokio::test]
+async fn a_version_that_cannot_be_planned_is_not_readable_and_silence_says_nothing() {
+    for (kind, expected) in [
+        (ErrorKind::Corrupt, "2"),
+        (ErrorKind::Refused, "2"),
+        (ErrorKind::Unavailable, "Unavailable"),
+        (ErrorKind::Unauthorized, "Unauthorized"),
+    ] {
+        for planned in [false, true] {
+            let mut table = table();
+            for file in ["f0", "f1", "f2", "f3", "f4"] {
+                assert_eq!(table.storage.create(file, "x".into()).await.unwrap(), crate::storage::Put::Won);
+            }
+            let errors = if planned { &mut table.planning } else { &mut table.opening };
+            errors.extend([("3", kind), ("4", kind)]);
+            let found = at(&table, "latest-readable").await;
+            assert_eq!(found.split(':').next(), Some(expected), "{kind:?}, planned: {planned}");
+        }
+    }
 }
 
 #[tokio::test]
 async fn ranges_start_after_their_first_version() {
-    let toy = table().await;
+    let table = table();
     for (text, expected) in [
         ("1..v3", "1 3"),
         ("release..", "2 4"),
@@ -247,7 +262,7 @@ async fn ranges_start_after_their_first_version() {
         ("head~2..head", "2 4"),
     ] {
         let range = RevRange::parse(text).unwrap().unwrap();
-        let (from, to) = resolve_range(&range, &toy, NOW, &Tz::UTC).await.unwrap_or_else(|it| panic!("{text}: {it}"));
+        let (from, to) = resolve_range(&range, &table, NOW, &Tz::UTC).await.unwrap_or_else(|it| panic!("{text}: {it}"));
         assert_eq!(
             format!("{} {}", from.map_or("-".into(), |it| it.id.to_string()), to.version.id),
             expected,
@@ -275,8 +290,8 @@ proptest::proptest! {
     fn looking_up_never_panics(text in "[~^0-9va-c-]{1,8}") {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let toy = table().await;
-            let _ = at(&toy, &text).await;
+            let table = table();
+            let _ = at(&table, &text).await;
         });
     }
 }

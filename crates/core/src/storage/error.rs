@@ -10,20 +10,33 @@ use super::{Put, local::DiskError};
 use crate::{Error, ErrorKind, Result};
 
 /// An error of the store about `what`, with the kind that tells what to do.
+///
+/// A range behind the end of an object is the object's fault, not the store's: whoever asks for one has its size from
+/// metadata.
 pub fn storage_error(what: &str, err: StoreError) -> Error {
     if let StoreError::Generic { source, .. } = &err
         && let Some(disk) = source.downcast_ref::<DiskError>()
     {
         return disk.describe(what);
     }
+    let text = err.to_string();
     let kind = match &err {
         StoreError::NotFound { .. } => ErrorKind::NotFound,
         StoreError::PermissionDenied { .. } | StoreError::Unauthenticated { .. } => ErrorKind::Unauthorized,
         StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => ErrorKind::Unsupported,
         StoreError::InvalidPath { .. } | StoreError::UnknownConfigurationKey { .. } => ErrorKind::Invalid,
+        StoreError::Generic { .. } if behind_the_end(&text) => ErrorKind::Corrupt,
         _ => ErrorKind::Unavailable,
     };
-    Error::new(kind, format!("{}: {err}", what.escape_debug()))
+    let meaning = if kind == ErrorKind::Corrupt { "shorter than its metadata say: " } else { "" };
+    Error::new(kind, format!("{}: {meaning}{text}", what.escape_debug()))
+}
+
+/// Whether a store was asked for bytes that the object does not have. `object_store` has no word for it: memory, its
+/// local disk and servers (416) say it each in their own.
+fn behind_the_end(text: &str) -> bool {
+    let signs = ["but object was only", "Out of range of file", "Requested range was invalid", "status code: 416"];
+    signs.iter().any(|it| text.contains(it))
 }
 
 /// What became of a conditional create of `what`.

@@ -3,9 +3,13 @@
 //! With a log, every request is an event with a tick for its start and one for its end. A request *depends* on those
 //! that ended before it began, as far as anyone can see from outside; [`IoStats::waves`] is the longest such chain:
 //! how often a caller waited for one answer before it asked for the next.
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Kinds of requests.
@@ -50,6 +54,23 @@ struct Log {
     events: Vec<IoEvent>,
 }
 
+/// The length of the longest chain of requests of which each began after the one before had ended.
+///
+/// A request is its start and its end, if it has one, in ticks of one clock; starts ascend.
+pub fn waves(requests: impl IntoIterator<Item = (u64, Option<u64>)>) -> usize {
+    let mut running = BinaryHeap::new();
+    let (mut ended, mut longest) = (0, 0);
+    for (start, end) in requests {
+        while let Some(Reverse((_, wave))) = running.peek().copied().filter(|Reverse((end, _))| *end < start) {
+            ended = ended.max(wave);
+            running.pop();
+        }
+        longest = longest.max(ended + 1);
+        running.extend(end.map(|end| Reverse((end, ended + 1))));
+    }
+    longest
+}
+
 impl IoStats {
     /// Counters that also keep every event. For tests and `--explain`: it grows with each request.
     pub fn with_log() -> Self {
@@ -86,15 +107,7 @@ impl IoStats {
 
     /// The length of the longest chain of requests of which each began after the one before had ended.
     pub fn waves(&self) -> u64 {
-        let events = self.events();
-        // Started ascends, so a request's wave is known before that of any which waited for it.
-        let mut waves: Vec<u64> = Vec::with_capacity(events.len());
-        for event in &events {
-            let waited = |it: &IoEvent| it.ended.is_some_and(|end| end < event.started);
-            let before = events.iter().zip(&waves).filter(|(it, _)| waited(it)).map(|(_, wave)| *wave).max();
-            waves.push(before.unwrap_or(0) + 1);
-        }
-        waves.into_iter().max().unwrap_or(0)
+        self.with(|log| waves(log.events.iter().map(|it| (it.started, it.ended)))).unwrap_or(0) as u64
     }
 
     pub(super) fn add_read(&self, bytes: u64) {

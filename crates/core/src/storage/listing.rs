@@ -9,28 +9,47 @@
 use futures::{Stream, StreamExt, TryStreamExt, stream, stream::BoxStream};
 use object_store::{ObjectMeta, path::Path};
 
-use super::{Object, Storage, object_of, storage_error};
+use super::{Object, Storage, local::DiskError, object_of, storage_error};
 use crate::{Error, Result};
 
 const PATIENCE: usize = 16;
 const JUMPS: usize = 8;
 
-/// Every object below `prefix`.
-pub(super) fn recursive(storage: Storage, prefix: String) -> impl Stream<Item = Result<Object>> + Send + 'static {
+/// What stands at a name.
+pub(super) enum Listed {
+    Object(Object),
+    /// A symbolic link at this path, and what a reader of it would be told.
+    Link(String, Error),
+}
+
+/// Everything below `prefix`. After a link the listing goes on.
+pub(super) fn recursive(storage: Storage, prefix: String) -> impl Stream<Item = Result<Listed>> + Send + 'static {
     let listed = storage.key(&prefix).map(|key| storage.inner.store.list(some(&key)));
     let listed = match listed {
         Ok(listed) => listed,
         Err(err) => return stream::once(async { Err(err) }).left_stream(),
     };
     let objects = listed.filter_map(move |it| {
-        let object = match it {
-            Ok(meta) => storage.below(&meta.location).map(|below| Ok(object_of(below, meta))),
+        let entry = match it {
+            Ok(meta) => storage.below(&meta.location).map(|below| Ok(Listed::Object(object_of(below, meta)))),
             Err(object_store::Error::NotFound { .. }) => None,
-            Err(err) => Some(Err(storage_error(&prefix, err))),
+            Err(err) => {
+                let link = DiskError::link(&err).and_then(|it| storage.below(&Path::parse(it).ok()?));
+                let err = storage_error(shown(&storage, &prefix), err);
+                Some(match link {
+                    Some(link) => Ok(Listed::Link(link, err)),
+                    None => Err(err),
+                })
+            }
         };
-        async { object }
+        async { entry }
     });
     objects.right_stream()
+}
+
+/// The folder in a message: the root has a location, but no name.
+fn shown<'a>(storage: &'a Storage, folder: &'a str) -> &'a str {
+    if folder.is_empty() { storage.location() } else { folder }
 }
 
 /// The objects directly in `folder` whose names are greater than `start`.
@@ -76,7 +95,7 @@ impl Walk {
             if name < self.last.as_str() {
                 return Err(Error::unsupported(format!(
                     "the store lists {} out of order: `{}` after `{}`",
-                    self.folder,
+                    shown(&self.storage, &self.folder),
                     name.escape_debug(),
                     self.last.escape_debug()
                 )));
@@ -91,7 +110,7 @@ impl Walk {
     fn refused(&self, err: object_store::Error) -> Result<Option<ObjectMeta>> {
         match err {
             object_store::Error::NotFound { .. } => Ok(None),
-            err => Err(storage_error(&self.folder, err)),
+            err => Err(storage_error(shown(&self.storage, &self.folder), err)),
         }
     }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutPayload, path::Path};
 
+use self::listing::Listed;
 use crate::{
     Error, ErrorKind, Result,
     path::{FilePath, PathPolicy, canonical_location},
@@ -19,6 +20,7 @@ mod counting;
 mod delete;
 mod error;
 mod hint;
+mod inventory;
 mod io_stats;
 mod listing;
 mod local;
@@ -29,7 +31,8 @@ pub use self::{
     counting::CountingStore,
     delete::Removal,
     error::storage_error,
-    io_stats::{IoEvent, IoKind, IoStats},
+    inventory::{Found, Inventory},
+    io_stats::{IoEvent, IoKind, IoStats, waves},
     local::LocalDisk,
     probe::{CreateSupport, probe_create},
 };
@@ -197,7 +200,7 @@ impl Storage {
             [] => Vec::new(),
             // A plain ranged get: cheaper than the general call on every store.
             [one] => vec![self.get_range(&store, &key, file, one).await?],
-            many => store.get_ranges(&key, many).await.map_err(|it| range_error(file, it))?,
+            many => store.get_ranges(&key, many).await.map_err(|it| storage_error(file.as_str(), it))?,
         };
         let mut read = read.into_iter();
         ranges
@@ -214,7 +217,7 @@ impl Storage {
         range: &Range<u64>,
     ) -> Result<Bytes> {
         let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), ..GetOptions::default() };
-        let found = store.get_opts(key, options).await.map_err(|it| range_error(file, it))?;
+        let found = store.get_opts(key, options).await.map_err(|it| storage_error(file.as_str(), it))?;
         body(file, found).await
     }
 
@@ -287,8 +290,15 @@ impl Storage {
     }
 
     /// Every object below `prefix` (a folder; `""` is the root), however deep, in no particular order.
+    ///
+    /// A link among them is an error, and the listing goes on after it; [`Inventory`] takes it for an answer.
     pub fn list_all(&self, prefix: &str) -> BoxStream<'static, Result<Object>> {
-        listing::recursive(self.clone(), prefix.trim_matches('/').to_owned()).boxed()
+        let found = listing::recursive(self.clone(), prefix.trim_matches('/').to_owned());
+        let object = |it| match it {
+            Listed::Object(object) => Ok(object),
+            Listed::Link(_, err) => Err(err),
+        };
+        found.map(move |it| it.and_then(object)).boxed()
     }
 }
 
@@ -318,16 +328,6 @@ fn whole(file: &FilePath, range: &Range<u64>, read: Option<Bytes>) -> Result<Byt
         return Ok(bytes);
     }
     Err(Error::corrupt(format!("{file} ends before byte {}", range.end)))
-}
-
-/// A range that starts behind the end of an object is the object's fault, not the store's.
-fn range_error(file: &FilePath, err: object_store::Error) -> Error {
-    let text = err.to_string();
-    let signs = ["but object was only", "Out of range of file", "status code: 416"];
-    if signs.iter().any(|it| text.contains(it)) {
-        return Error::corrupt(format!("{file} is shorter than its metadata say: {text}"));
-    }
-    storage_error(file.as_str(), err)
 }
 
 fn object_of(path: String, meta: object_store::ObjectMeta) -> Object {

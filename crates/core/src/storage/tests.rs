@@ -188,6 +188,67 @@ async fn reads_say_what_is_not_there() {
     }
 }
 
+/// Readers that bring their own I/O know sizes from metadata, and meet the store's own errors.
+#[tokio::test]
+async fn bytes_behind_the_end_are_the_objects_fault_on_every_store() {
+    let folder = tempfile::TempDir::new().unwrap();
+    std::fs::create_dir(folder.path().join("t")).unwrap();
+    let theirs = object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let stores: [Arc<dyn ObjectStore>; 3] =
+        [Arc::new(InMemory::new()), Arc::new(LocalDisk::new(folder.path())), Arc::new(theirs)];
+    for store in stores {
+        let key = Path::from(format!("t/{}", store.to_string().len()));
+        store.put(&key, PutPayload::from_static(b"0123456789")).await.unwrap();
+        let far = 999_999_999_992..1_000_000_000_000;
+        let one = store.get_range(&key, far.clone()).await.unwrap_err();
+        let many = store.get_ranges(&key, &[0..4, far]).await.unwrap_err();
+        for err in [one, many] {
+            let err = storage_error("part", err);
+            assert_eq!(err.kind(), ErrorKind::Corrupt, "{store}: {err}");
+            assert!(err.to_string().starts_with("part: ") && err.to_string().contains("its metadata say"), "{err}");
+        }
+    }
+    let answer = "Error performing GET in 9ms - Server returned non-2xx status code: 416: InvalidRange";
+    let err = storage_error("part", StoreError::Generic { store: "s3", source: answer.into() });
+    assert_eq!(err.kind(), ErrorKind::Corrupt);
+    let silent = storage_error("part", StoreError::Generic { store: "s3", source: "timed out".into() });
+    assert_eq!(silent.kind(), ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn a_link_is_an_answer_of_an_inventory_and_an_error_of_a_listing() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let disk = Storage::new(Arc::new(LocalDisk::new(folder.path())), Path::default(), "file:///lake/t");
+    put_all(&disk, &["a", "d/x", "z"]).await;
+    std::os::unix::fs::symlink("a", folder.path().join("part")).unwrap();
+    std::os::unix::fs::symlink("x", folder.path().join("d/1.json")).unwrap();
+    let mut inventory = Inventory::list(&disk).await.unwrap();
+    for (path, expected) in [
+        ("a", Found::Object(1)),
+        ("part", Found::Link),
+        ("d/1.json", Found::Link),
+        ("d/x", Found::Object(1)),
+        ("z", Found::Object(1)),
+        ("d", Found::Nothing),
+    ] {
+        assert_eq!(inventory.find(&FilePath::below(path)).await.unwrap(), expected, "{path}");
+    }
+    let outside = FilePath::Outside("s3://o/x".into());
+    assert_eq!(inventory.find(&outside).await.unwrap_err().kind(), ErrorKind::Refused);
+    let refused = [
+        (disk.list_all(""), "file:///lake/t: `d/1.json` is a symbolic link"),
+        (disk.list_after("", ""), "file:///lake/t: `d/1.json` is a symbolic link"),
+        (disk.list_after("d", "2.json"), "d: `d/1.json` is a symbolic link"),
+    ];
+    for (listed, expected) in refused {
+        let err = listed.try_collect::<Vec<_>>().await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::Refused);
+        assert!(err.to_string().starts_with(expected), "{err}");
+    }
+    let later = disk.list_all("").filter_map(|it| async { it.ok() }).map(|it| it.path);
+    assert_eq!(later.collect::<Vec<_>>().await, ["a", "d/x", "z"], "the listing goes on after a link");
+}
+
 #[tokio::test]
 async fn a_body_cut_short_is_the_stores_fault() {
     let (storage, _) = storage(Scripted { short_bodies: true, ..Scripted::default() });

@@ -3,21 +3,22 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_core::{
-    ErrorKind, Result,
+    Error, ErrorKind, Result,
     change::{Change, RowDelta},
-    commit::{self, Committed, Publisher, StoragePublisher, Write},
+    commit::{self, Committed, Publish, Publisher, StoragePublisher, Write},
     conflict::{ConflictPolicy, Isolation},
     env::Env,
-    expr::Predicate,
+    expr::{Cmp, ColumnPath, Predicate, Scalar},
     file::FileKey,
     path::FilePath,
     scan::{Scan, ScanTask},
+    storage::Object,
     table::Table,
     timeline::Action,
     version::{AsOf, Span},
 };
 use lakebed_testkit::{
-    env::{ManualClock, SeededIds},
+    env::{SeededIds, SteppingClock},
     pond::{Played, PondSpec},
     rows::Rows,
     seed::Seed,
@@ -25,7 +26,7 @@ use lakebed_testkit::{
     value::Value,
 };
 
-use crate::wrapped::{Meddled, Moment, Silent};
+use crate::wrapped::{Answer, Meddled, Moment, Scripted, meddling};
 
 fn rows(names: &[&str]) -> Rows {
     let mut rows = Rows::new(["id", "name"]);
@@ -62,7 +63,7 @@ async fn append(table: &Played, name: &str) -> (Write, Vec<Change>) {
 async fn removal(table: &Played, name: &str) -> (Write, Vec<Change>) {
     let write = table.begin(Action::Delete).await.unwrap();
     let tasks: Vec<ScanTask> = write.base.tasks(&Scan::all()).try_collect().await.unwrap();
-    let upper = Some(lakebed_core::expr::Scalar::Utf8(name.into()));
+    let upper = Some(Scalar::Utf8(name.into()));
     let holds = |it: &&ScanTask| it.files[0].stats.columns.iter().any(|(_, stats)| stats.upper == upper);
     let file = tasks.iter().find(holds).unwrap().files[0].path.clone();
     (write, vec![Change::Rows(RowDelta { removed: vec![FileKey { path: file, vector: None }], ..RowDelta::default() })])
@@ -85,6 +86,11 @@ async fn commit_by(
     commit::commit(table, publisher, env, write, changes, &policy).await
 }
 
+/// The same table, seen by somebody who counts what is abandoned.
+fn watched(table: &Played) -> Meddled {
+    Meddled::new(&table.table, Moment::Never, meddling(table, async |_| ()))
+}
+
 async fn commit(table: &Played, write: &(Write, Vec<Change>)) -> Result<Committed> {
     commit_by(table.table.as_ref(), &StoragePublisher, &table.env, write).await
 }
@@ -105,8 +111,9 @@ async fn removing_a_file_twice_is_a_conflict() {
     let table = plain().await;
     let (one, two) = (removal(&table, "a").await, removal(&table, "a").await);
     commit(&table, &one).await.unwrap();
-    let err = commit(&table, &two).await.unwrap_err();
-    assert_eq!(err.kind(), ErrorKind::Conflict);
+    let watched = watched(&table);
+    let err = commit_by(&watched, &StoragePublisher, &table.env, &two).await.unwrap_err();
+    assert_eq!((err.kind(), watched.abandoned()), (ErrorKind::Conflict, 1));
     assert!(err.to_string().starts_with("version 3 already removed data/"), "{err}");
     assert_eq!(names(&table, AsOf::Latest).await, "b");
 }
@@ -122,14 +129,134 @@ async fn six_writers_never_lose_a_row() {
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_lost_is_found_again() {
-    for landed in [true, false] {
+async fn a_commit_whose_answer_was_lost_is_found_or_made_once() {
+    use Answer::{Lost, Refused, TakenByItself, Unheard};
+    for answers in [
+        vec![Unheard],
+        vec![Lost],
+        vec![TakenByItself],
+        vec![Lost, Lost, Unheard],
+        vec![Unheard, Refused],
+        vec![Lost, Refused],
+        vec![Lost, Refused, TakenByItself],
+    ] {
         let table = plain().await;
+        let (watched, publisher) = (watched(&table), Scripted::new(&answers));
         let write = append(&table, "c").await;
-        let silent = Silent::new(landed, 1);
-        let done = commit_by(table.table.as_ref(), &silent, &table.env, &write).await.unwrap();
-        assert_eq!((done.version.id.as_str(), done.rebased), ("3", 0), "landed: {landed}");
-        assert_eq!(names(&table, AsOf::Latest).await, "abc", "landed: {landed}");
+        let done = commit_by(&watched, &publisher, &table.env, &write).await.unwrap();
+        assert_eq!((done.version.id.as_str(), done.rebased), ("3", 0), "{answers:?}");
+        assert_eq!(names(&table, AsOf::Latest).await, "abc", "{answers:?}");
+        let seen = publisher.seen();
+        assert!(seen.iter().all(|it| *it == seen[0]), "the same bytes at the same slot: {answers:?}");
+        assert_eq!(watched.abandoned(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_lands_late_is_not_made_twice() {
+    let table = plain().await;
+    let write = append(&table, "c").await;
+    let late = Scripted::new(&[Answer::Late]);
+    let done = commit_by(table.table.as_ref(), &late, &table.env, &write).await.unwrap();
+    assert_eq!(done.version.id.as_str(), "3");
+    assert_eq!(table.table.timeline(&Span::all()).await.unwrap().versions().count(), 4);
+    assert_eq!(names(&table, AsOf::Latest).await, "abc");
+}
+
+#[tokio::test]
+async fn a_lost_request_whose_slot_another_took_is_staged_anew() {
+    let table = plain().await;
+    // Nothing is there when the loop looks first; the other commits right behind that look.
+    let other = meddling(&table, async |table| {
+        let write = append(&table, "x").await;
+        commit(&table, &write).await.unwrap();
+    });
+    let meddled = Meddled::new(&table.table, Moment::AfterChanges, other);
+    let write = append(&table, "c").await;
+    let publisher = Scripted::new(&[Answer::Lost]);
+    let done = commit_by(&meddled, &publisher, &table.env, &write).await.unwrap();
+    assert_eq!((done.version.id.as_str(), done.rebased), ("4", 1));
+    assert_eq!(names(&table, AsOf::Latest).await, "abcx");
+    let slots = publisher.seen();
+    assert_eq!((slots.len(), &slots[0]), (3, &slots[1]));
+    assert_ne!(slots[1], slots[2]);
+}
+
+#[tokio::test]
+async fn a_listing_that_lags_hides_neither_a_win_nor_a_loss() {
+    for (answers, kind) in [(vec![Answer::Unheard], None), (vec![], Some(ErrorKind::Conflict))] {
+        let store = FaultyStore::new(Seed(1));
+        let table = pond(&store, PondSpec::default()).await;
+        let write = append(&table, "c").await;
+        if kind.is_some() {
+            let other = append(&table, "x").await;
+            commit(&table, &other).await.unwrap();
+        }
+        store.add_rule(Op::List, "pond/log", Fault::StaleList(1), Times::Always);
+        let done = commit_by(table.table.as_ref(), &Scripted::new(&answers), &table.env, &write).await;
+        store.heal();
+        assert_eq!(done.as_ref().err().map(Error::kind), kind, "{done:?}");
+        assert_eq!(names(&table, AsOf::Latest).await, if kind.is_some() { "abx" } else { "abc" });
+    }
+}
+
+#[tokio::test]
+async fn a_loss_whose_winner_cannot_be_read_is_unknown() {
+    let store = FaultyStore::new(Seed(1));
+    let table = pond(&store, PondSpec::default()).await;
+    let (write, other) = (append(&table, "c").await, append(&table, "x").await);
+    commit(&table, &other).await.unwrap();
+    store.add_rule(Op::List, "pond/log", Fault::FailBefore, Times::First(1));
+    let watched = watched(&table);
+    let err = commit_by(&watched, &StoragePublisher, &table.env, &write).await.unwrap_err();
+    assert_eq!((err.kind(), watched.abandoned()), (ErrorKind::Unknown, 0), "{err}");
+    let done = commit(&table, &write).await.unwrap();
+    assert_eq!((done.version.id.as_str(), names(&table, AsOf::Latest).await.as_str()), ("4", "abcx"));
+}
+
+#[tokio::test]
+async fn retries_end() {
+    let table = plain().await;
+    let write = append(&table, "c").await;
+    let beaten = Scripted::default().before(meddling(&table, async |table| {
+        let write = append(&table, "x").await;
+        commit(&table, &write).await.unwrap();
+    }));
+    let watched = watched(&table);
+    let err = commit_by(&watched, &beaten, &table.env, &write).await.unwrap_err();
+    assert_eq!((err.kind(), err.to_string().as_str()), (ErrorKind::Conflict, "lost 6 times to other writers"));
+    assert_eq!((beaten.seen().len(), watched.abandoned()), (6, 1));
+    assert_eq!(names(&table, AsOf::Latest).await, "abxxxxxx");
+}
+
+#[tokio::test]
+async fn reads_are_looked_up_in_the_base_the_writer_had() {
+    // The other file went; a writer that read only what may hold 7 had read it or not.
+    let seven = Predicate::Compare(ColumnPath::top("id"), Cmp::Eq, Scalar::Int(7));
+    for (low, conflicts) in [(0, true), (8, false)] {
+        let table = plain().await;
+        let mut other = Rows::new(["id", "name"]);
+        other.rows = [low, low + 10].map(|id| vec![Value::from(id), "o".into()]).to_vec();
+        table.append(&other).await.unwrap();
+        let (write, changes) = removal(&table, "a").await;
+        let gone = removal(&table, "o").await;
+        commit(&table, &gone).await.unwrap();
+        let policy = policy(Isolation::Serializable, Some(seven.clone()));
+        let done = table.commit_with(&write, &changes, &policy).await;
+        assert_eq!(done.is_err(), conflicts, "{low}: {done:?}");
+        if let Err(err) = done {
+            assert!(err.to_string().starts_with("version 4 removed data/"), "{err}");
+            assert!(err.to_string().ends_with("or rows of it, which this commit had read"), "{err}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn storage_publishes_objects_only() {
+    let table = plain().await;
+    for publish in [Publish::Swap { from: None, to: "x".into() }, Publish::Request(serde_json::Value::Null)] {
+        let err = StoragePublisher.publish(&table.storage, &publish).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::Unsupported);
     }
 }
 
@@ -165,12 +292,13 @@ async fn a_commit_that_never_gets_an_answer_says_so_and_deletes_nothing() {
         // A commit that landed is found by looking; so nobody may look.
         let looking = if landed { Fault::FailBefore } else { Fault::Delay(Duration::ZERO) };
         store.add_rule(Op::List, "", looking, Times::Always);
-        let silent = Silent::new(landed, 100);
-        let err = commit_by(table.table.as_ref(), &silent, &table.env, &write).await.unwrap_err();
+        let silent = Scripted::new(&[if landed { Answer::Unheard } else { Answer::Lost }; 100]);
+        let watched = watched(&table);
+        let err = commit_by(&watched, &silent, &table.env, &write).await.unwrap_err();
         store.heal();
         assert_eq!(err.kind(), ErrorKind::Unknown, "{err}");
         assert!(err.hint().is_some_and(|it| it.contains(&write.0.id)), "the write can be looked for: {:?}", err.hint());
-        assert_eq!(store.count(Op::Delete), 0);
+        assert_eq!((store.count(Op::Delete), watched.abandoned()), (0, 0));
         assert_eq!(names(&table, AsOf::Latest).await, if landed { "abc" } else { "ab" });
         // The same write again makes it once, or finds it.
         commit(&table, &write).await.unwrap();
@@ -192,23 +320,14 @@ async fn what_is_refused_before_it_is_sent_leaves_nothing() {
     assert_eq!(names(&table, AsOf::Latest).await, "ab");
 }
 
-/// Lets `act` happen to `table` in the middle of somebody's call.
-fn meddled<F: Future<Output = ()> + Send + 'static>(
-    table: &Played,
-    moment: Moment,
-    act: impl Fn(Played) -> F + Send + Sync + 'static,
-) -> Meddled {
-    let other = table.clone();
-    Meddled::new(&table.table, moment, Box::new(move || Box::pin(act(other.clone()))))
-}
-
 #[tokio::test]
 async fn an_intruder_between_check_and_reload_is_checked() {
     let table = plain().await;
-    let intruded = meddled(&table, Moment::AfterChanges, |table| async move {
+    let intruder = meddling(&table, async |table| {
         let removal = removal(&table, "a").await;
         commit(&table, &removal).await.unwrap();
     });
+    let intruded = Meddled::new(&table.table, Moment::AfterChanges, intruder);
     let ours = removal(&table, "a").await;
     let other = append(&table, "c").await;
     commit(&table, &other).await.unwrap();
@@ -217,9 +336,9 @@ async fn an_intruder_between_check_and_reload_is_checked() {
     assert_eq!(names(&table, AsOf::Latest).await, "bc");
 }
 
-/// A leased table whose clock stands still until it is moved.
-async fn leased() -> (Played, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::default());
+/// A leased table whose clock can be moved.
+async fn leased() -> (Played, Arc<SteppingClock>) {
+    let clock = Arc::new(SteppingClock::default());
     let env = Env { clock: Arc::clone(&clock) as _, ids: Arc::new(SeededIds::new(Seed(5))) };
     let store = FaultyStore::new(Seed(1));
     let table = Played::create(store.storage("t"), env, &PondSpec::default().leased()).await.unwrap();
@@ -228,24 +347,36 @@ async fn leased() -> (Played, Arc<ManualClock>) {
 }
 
 /// Pauses past the lease, in which another writer takes it and commits.
-fn paused(table: &Played, clock: &Arc<ManualClock>, other_removes: bool) -> Meddled {
+fn paused(table: &Played, clock: &Arc<SteppingClock>, other_removes: bool) -> Meddled {
     let clock = Arc::clone(clock);
-    meddled(table, Moment::AfterStage, move |table| {
+    let other = meddling(table, move |table| {
         let clock = Arc::clone(&clock);
         async move {
             clock.advance(Duration::from_secs(60));
             let write = if other_removes { removal(&table, "a").await } else { append(&table, "b").await };
             commit(&table, &write).await.unwrap();
         }
-    })
+    });
+    Meddled::new(&table.table, Moment::AfterStage, other)
+}
+
+/// Locks that were taken, and of them those that were released.
+async fn locks(table: &Played) -> (usize, usize) {
+    let listed: Vec<Object> = table.storage.list_after("pond/lock", "").try_collect().await.unwrap();
+    let released = listed.iter().filter(|it| it.path.ends_with(".released")).count();
+    (listed.len() - released, released)
 }
 
 #[tokio::test]
 async fn a_lease_lost_while_paused_means_checking_again() {
     let (table, clock) = leased().await;
     let ours = append(&table, "c").await;
-    let done = commit_by(&paused(&table, &clock, false), &StoragePublisher, &table.env, &ours).await.unwrap();
+    let before = locks(&table).await;
+    let publisher = Scripted::new(&[Answer::Lost, Answer::Unheard]);
+    let done = commit_by(&paused(&table, &clock, false), &publisher, &table.env, &ours).await.unwrap();
     assert_eq!(done.rebased, 1, "over the one who took the lease");
+    assert_eq!(publisher.seen().len(), 2, "nothing is published without the lease");
+    assert_eq!(locks(&table).await, (before.0 + 3, before.1 + 3), "ours, theirs and ours again, all released");
     assert_eq!(names(&table, AsOf::Latest).await, "abc");
     let newest = table.table.resolve(&AsOf::Latest).await.unwrap().version.id;
     assert_eq!(newest, done.version.id, "ours stands on theirs");
@@ -258,6 +389,23 @@ async fn a_lease_lost_while_paused_finds_the_conflict() {
     let err = commit_by(&paused(&table, &clock, true), &StoragePublisher, &table.env, &ours).await.unwrap_err();
     assert_eq!(err.kind(), ErrorKind::Conflict, "{err}");
     assert_eq!(table.table.timeline(&Span::all()).await.unwrap().versions().count(), 3);
+    let (taken, released) = locks(&table).await;
+    assert_eq!(taken, released);
+}
+
+#[tokio::test]
+async fn a_lease_lost_after_an_open_publish_is_unknown() {
+    let (table, clock) = leased().await;
+    let write = append(&table, "c").await;
+    let pause = meddling(&table, move |_| {
+        clock.advance(Duration::from_secs(60));
+        futures::future::ready(())
+    });
+    let (watched, publisher) = (watched(&table), Scripted::new(&[Answer::Lost]).before(pause));
+    let err = commit_by(&watched, &publisher, &table.env, &write).await.unwrap_err();
+    assert_eq!((err.kind(), watched.abandoned()), (ErrorKind::Unknown, 0), "{err}");
+    let (taken, released) = locks(&table).await;
+    assert_eq!(taken, released);
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-//! A table that does something else in the middle of a call, and a publisher that keeps silent.
+//! A table in which somebody else acts in the middle of a call, and a publisher that follows a script.
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -14,7 +14,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use lakebed_core::{
-    Result,
+    Error, ErrorKind, Result,
     change::{Change, ChangeSpan, VersionDelta},
     commit::{Intent, Lease, Publish, Publisher, Staged, StoragePublisher, Write},
     format::FormatKind,
@@ -25,31 +25,82 @@ use lakebed_core::{
     timeline::Timeline,
     version::{AsOf, Ref, Resolved, Span},
 };
+use lakebed_testkit::pond::Played;
 
-/// Says it does not know, `n` times, having published (`landed`) or not.
-#[derive(Debug)]
-pub(crate) struct Silent {
-    pub(crate) landed: bool,
-    pub(crate) n: AtomicU64,
+/// What becomes of a publish, in turn; afterwards all goes well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It lands, and nobody says so.
+    Unheard,
+    /// It does not land, and nobody says so.
+    Lost,
+    /// It lands, and a second try of the client's says that the name is taken.
+    TakenByItself,
+    /// Another was first.
+    Taken,
+    /// It is under way, and lands before the next publish.
+    Late,
+    /// Refused before anything is sent.
+    Refused,
+    /// A catalog takes it.
+    Accepted,
 }
 
-impl Silent {
-    pub(crate) fn new(landed: bool, n: u64) -> Self {
-        Self { landed, n: n.into() }
+/// A publisher that follows a script, and lets somebody else act before each publish.
+#[derive(Default)]
+pub(crate) struct Scripted {
+    answers: Mutex<Vec<Answer>>,
+    late: Mutex<Option<Publish>>,
+    seen: Mutex<Vec<Publish>>,
+    before: Option<Meddling>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scripted").field("answers", &self.answers).finish_non_exhaustive()
+    }
+}
+
+impl Scripted {
+    pub(crate) fn new(answers: &[Answer]) -> Self {
+        Self { answers: Mutex::new(answers.iter().rev().copied().collect()), ..Self::default() }
+    }
+
+    pub(crate) fn before(self, act: Meddling) -> Self {
+        Self { before: Some(act), ..self }
+    }
+
+    /// Every publish that was asked for.
+    pub(crate) fn seen(&self) -> Vec<Publish> {
+        self.seen.lock().unwrap().clone()
     }
 }
 
 #[async_trait]
-impl Publisher for Silent {
+impl Publisher for Scripted {
     async fn publish(&self, storage: &Storage, publish: &Publish) -> Result<Put> {
-        if self.n.load(Ordering::Relaxed) == 0 {
-            return StoragePublisher.publish(storage, publish).await;
+        if let Some(act) = &self.before {
+            act().await;
         }
-        self.n.fetch_sub(1, Ordering::Relaxed);
-        if self.landed {
-            let _ = StoragePublisher.publish(storage, publish).await?;
+        self.seen.lock().unwrap().push(publish.clone());
+        let late = self.late.lock().unwrap().take();
+        if let Some(late) = late {
+            let _ = StoragePublisher.publish(storage, &late).await?;
         }
-        Ok(Put::Unknown)
+        let answer = self.answers.lock().unwrap().pop();
+        match answer {
+            None => StoragePublisher.publish(storage, publish).await,
+            Some(Answer::Unheard) => StoragePublisher.publish(storage, publish).await.map(|_| Put::Unknown),
+            Some(Answer::TakenByItself) => StoragePublisher.publish(storage, publish).await.map(|_| Put::Lost),
+            Some(Answer::Lost) => Ok(Put::Unknown),
+            Some(Answer::Taken) => Ok(Put::Lost),
+            Some(Answer::Accepted) => Ok(Put::Won),
+            Some(Answer::Refused) => Err(Error::new(ErrorKind::Unauthorized, "403")),
+            Some(Answer::Late) => {
+                *self.late.lock().unwrap() = Some(publish.clone());
+                Ok(Put::Unknown)
+            }
+        }
     }
 }
 
@@ -60,9 +111,19 @@ pub(crate) enum Moment {
     AfterChanges,
     /// The commit has been staged and not yet been published.
     AfterStage,
+    Never,
 }
 
 type Meddling = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// What somebody else does to `table`.
+pub(crate) fn meddling<F: Future<Output = ()> + Send + 'static>(
+    table: &Played,
+    act: impl Fn(Played) -> F + Send + Sync + 'static,
+) -> Meddling {
+    let other = table.clone();
+    Box::new(move || Box::pin(act(other.clone())))
+}
 
 /// A table in which somebody else acts at a moment of a call.
 pub(crate) struct Meddled {
@@ -70,6 +131,7 @@ pub(crate) struct Meddled {
     moment: Moment,
     armed: AtomicU64,
     act: Meddling,
+    abandoned: AtomicU64,
 }
 
 impl fmt::Debug for Meddled {
@@ -80,7 +142,12 @@ impl fmt::Debug for Meddled {
 
 impl Meddled {
     pub(crate) fn new(table: &Arc<dyn Table>, moment: Moment, act: Meddling) -> Self {
-        Self { table: Arc::clone(table), moment, armed: 1.into(), act }
+        Self { table: Arc::clone(table), moment, armed: 1.into(), act, abandoned: 0.into() }
+    }
+
+    /// How often a write was abandoned.
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.abandoned.load(Ordering::Relaxed)
     }
 
     async fn at(&self, moment: Moment) {
@@ -140,6 +207,7 @@ impl Table for Meddled {
         Ok(staged)
     }
     async fn abandon(&self, write: &Write) -> Result<()> {
+        self.abandoned.fetch_add(1, Ordering::Relaxed);
         self.table.abandon(write).await
     }
     async fn plan(&self, action: &Maintenance) -> Result<MaintenancePlan> {

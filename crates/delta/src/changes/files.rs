@@ -111,6 +111,15 @@ impl Files {
         read.collect()
     }
 
+    /// Fails if `values` leaves out a partition column: its rows would come out null.
+    pub(crate) fn check_named(&self, file: &str, values: &BTreeMap<String, Option<String>>) -> Result<(), DeltaError> {
+        let mut fields = self.schema.iter().flat_map(|(schema, _)| schema.partition_fields());
+        match fields.find(|it| !values.contains_key(physical_name(it))) {
+            Some(field) => Err(partition::missing(file, field)),
+            None => Ok(()),
+        }
+    }
+
     fn partitioned(&self) -> bool {
         self.schema.as_ref().is_some_and(|(schema, _)| !schema.partition.is_empty())
     }

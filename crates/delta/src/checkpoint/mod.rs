@@ -37,6 +37,8 @@ const AT_ONCE: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     pub(crate) small: SmallActions,
+    /// Of its first file, for errors.
+    name: String,
     log: Log,
     /// Parquet files of the checkpoint itself.
     parts: Vec<Part>,
@@ -64,7 +66,7 @@ impl Checkpoint {
     /// Corrupt when a part is damaged, or protocol or metadata are missing; not found when a part is gone.
     pub(crate) async fn open(log: &Log, files: &CheckpointFiles, hint: Option<&LastCheckpointV2>) -> Result<Self> {
         if let Some(known) = hint.filter(|it| names(it, files)).and_then(|it| small::from_hint(it, files.version)) {
-            return Self::with(log, known, Vec::new(), None);
+            return Self::with(log, files.name(), known, Vec::new(), None);
         }
         if let [only] = &files.files[..]
             && matches!(only.file.kind, LogFileKind::Checkpoint(CheckpointName::Unique { json: true, .. }))
@@ -79,7 +81,7 @@ impl Checkpoint {
         for part in read.try_collect::<Vec<_>>().await? {
             small.extend(&part);
         }
-        Self::with(log, small, parts, None)
+        Self::with(log, files.name(), small, parts, None)
     }
 
     async fn open_json(log: &Log, file: &Listed) -> Result<Self> {
@@ -87,16 +89,16 @@ impl Checkpoint {
         let body = log.read(&path).await?.ok_or_else(|| LogError::Vanished { file: path.clone() })?;
         let pieces = Piece::cut(file.file.version, &path, &body, PieceKind::Commit);
         let mut batch = on_a_thread(body.len(), move || actions::parse(&pieces)).await?;
-        if !replay::distinct_adds(log.storage().policy(), &batch) || batch.small.repeated {
+        if batch.small.repeated {
             let rule = "a checkpoint has two actions of one kind".to_owned();
             return Err(LogError::BadFile { file: path, rule }.into());
         }
         batch.adds.added_in = None;
         let small = batch.small.clone();
-        Self::with(log, small, Vec::new(), Some(batch))
+        Self::with(log, file.file.to_string(), small, Vec::new(), Some(batch))
     }
 
-    fn with(log: &Log, small: SmallActions, parts: Vec<Part>, json: Option<ActionBatch>) -> Result<Self> {
+    fn with(log: &Log, name: String, small: SmallActions, parts: Vec<Part>, json: Option<ActionBatch>) -> Result<Self> {
         let mut sidecars: Vec<(FilePath, u64)> = Vec::new();
         let mut seen = HashMap::new();
         for sidecar in &small.sidecars {
@@ -116,9 +118,22 @@ impl Checkpoint {
         {
             return Err(part.bad("the column `add.path` is missing"));
         }
-        let this =
-            Self { small, log: log.clone(), parts, json, sidecars, opened: OnceCell::new(), files: OnceCell::new() };
+        let this = Self {
+            small,
+            name,
+            log: log.clone(),
+            parts,
+            json,
+            sidecars,
+            opened: OnceCell::new(),
+            files: OnceCell::new(),
+        };
         Ok(this)
+    }
+
+    /// What its sidecars weigh, which no listing of the log shows.
+    pub(crate) fn sidecar_bytes(&self) -> u64 {
+        self.sidecars.iter().map(|it| it.1).fold(0, u64::saturating_add)
     }
 
     /// The files of the checkpoint, columns without statistics. Read once.
@@ -132,7 +147,23 @@ impl Checkpoint {
         let read = stream::iter(parts.into_iter().map(|it| files::read(it, partitioned))).buffered(AT_ONCE);
         let mut batches: Vec<CheckpointBatch> = read.try_concat().await?;
         batches.extend(self.json.as_ref().map(|it| CheckpointBatch::of_json(it.adds.clone())));
-        Ok(Arc::new(batches.into_iter().map(Arc::new).collect()))
+        let batches: Arc<Vec<Arc<CheckpointBatch>>> = Arc::new(batches.into_iter().map(Arc::new).collect());
+        self.check_distinct(Arc::clone(&batches)).await?;
+        Ok(batches)
+    }
+
+    /// A checkpoint is reconciled: a file that stands in it twice would be read twice.
+    async fn check_distinct(&self, batches: Arc<Vec<Arc<CheckpointBatch>>>) -> Result<()> {
+        // Hashing one path takes about as long as parsing this much.
+        const BYTES_A_FILE: usize = 32;
+        let rows: usize = batches.iter().map(|it| it.files.rows()).sum();
+        let policy = self.log.storage().policy().clone();
+        let (name, bytes) = (self.name.clone(), rows.saturating_mul(BYTES_A_FILE));
+        on_a_thread(bytes, move || match replay::named_twice(&policy, batches.iter().map(|it| &it.files)) {
+            None => Ok(()),
+            Some(path) => Err(LogError::BadFile { file: name, rule: format!("it has {path} twice") }.into()),
+        })
+        .await
     }
 
     /// Every Parquet file that may hold files, the sidecars opened.

@@ -19,6 +19,12 @@ const fn values() -> [Option<u8>; 256] {
 
 /// The bytes of `text`; its length must be a multiple of five.
 pub(super) fn decode(text: &str) -> Result<Vec<u8>, String> {
+    let padded = text.ends_with('#');
+    groups(text)
+        .map_err(|it| if padded { format!("{it}; `#` as padding at its end is not part of the format") } else { it })
+}
+
+fn groups(text: &str) -> Result<Vec<u8>, String> {
     if !text.len().is_multiple_of(5) {
         return Err(format!("Z85 text of {} characters: not a multiple of 5", text.len()));
     }
@@ -58,7 +64,8 @@ mod tests {
             ("Hello1", "not a multiple of 5"),
             ("Hell ", "not Z85 text"),
             ("Héll", "not Z85 text"),
-            ("#####", "larger than 32 bits"),
+            ("#####", "larger than 32 bits; `#` as padding at its end is not part of the format"),
+            ("Hello1##", "not a multiple of 5; `#` as padding at its end is not part of the format"),
             ("\"\\~,;", "not Z85 text"),
         ] {
             assert!(decode(text).unwrap_err().contains(reason), "{text}");

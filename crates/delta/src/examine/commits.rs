@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_core::{Result, table::Level};
 
-use super::Report;
+use super::{Report, files::ANEW};
 use crate::{
     layout,
-    log::{Commit, Listing, Log},
+    log::{Commit, Listing, Log, is_damage},
     spec::Add,
     state::key,
     stats::num_records,
-    timeline::times,
 };
 
 /// Commits read at once.
@@ -28,7 +27,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
     while let Some((version, commit)) = read.try_next().await? {
         match commit {
             Ok(commit) => follow.commit(log, &commit, report),
-            Err(err) if times::is_damage(&err) => {
+            Err(err) if is_damage(&err) => {
                 let fix = "put the commit back from a backup; versions before it, and after the next checkpoint, can still be read";
                 report.add("D005", Level::Error, layout::commit_path(version), err.to_string(), fix);
                 follow.live = None;
@@ -106,24 +105,23 @@ impl Follow {
 /// What an add says of itself that cannot be.
 fn numbers(version: u64, add: &Add, report: &mut Report) {
     let object = format!("version {version}: {}", add.path.escape_debug());
-    let fix = "another writer of Delta can write the file's rows anew (`OPTIMIZE`), with true statistics";
     if add.size < 0 {
-        report.add("D012", Level::Error, object.clone(), format!("size is {}", add.size), fix);
+        report.add("D012", Level::Error, object.clone(), format!("size is {}", add.size), ANEW);
     }
     let rows = match &add.stats {
         None => None,
         Some(text) if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() => {
-            report.add("D012", Level::Warn, object.clone(), "stats is not JSON: ignored", fix);
+            report.add("D012", Level::Warn, object.clone(), "stats is not JSON: ignored", ANEW);
             None
         }
         Some(text) => num_records(text),
     };
     let Some(vector) = &add.deletion_vector else { return };
     match rows {
-        None => report.add("D012", Level::Warn, object, "a file with a deletion vector must have numRecords", fix),
+        None => report.add("D012", Level::Warn, object, "a file with a deletion vector must have numRecords", ANEW),
         Some(rows) if i64::try_from(rows).is_ok_and(|rows| rows < vector.cardinality) => {
             let evidence = format!("{rows} rows, of which its deletion vector takes away {}", vector.cardinality);
-            report.add("D012", Level::Error, object, evidence, fix);
+            report.add("D012", Level::Error, object, evidence, ANEW);
         }
         Some(_) => (),
     }

@@ -1,34 +1,43 @@
 //! The newest state, and its files against one listing of the table.
-use std::collections::HashMap;
-
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
+use lakebed_codec::parquet::ParquetObject;
 use lakebed_core::{
     ErrorKind, Result,
     file::{DeleteFile, DeletePlace},
     path::FilePath,
+    storage::{Found, Inventory},
     table::Level,
 };
 
 use super::{Report, ranges};
 use crate::{
+    checkpoint::files::FileStatistics,
     deletes, layout,
-    log::{Listing, Log},
+    log::{Listing, Log, can_do_without, is_damage},
     partition, properties,
     schema::{TableSchema, physical_name},
     spec::VersionChecksum,
     state::{ListBatch, State},
-    timeline::{resolve::candidates, times},
+    stats::{StatsColumns, StatsPlan, num_records},
+    timeline::resolve::candidates,
 };
 
 /// Vectors that are read and checked.
 const MAX_VECTORS: usize = 10_000;
 const VECTORS_AT_ONCE: usize = 16;
+/// Data files whose footers are read.
+const MAX_FOOTERS: usize = 100;
+const FOOTERS_AT_ONCE: usize = 8;
+pub(super) const ANEW: &str =
+    "another writer of Delta can write the file's rows anew (`OPTIMIZE`), with true statistics";
+const LINK: &str = "a symbolic link stands in its place, and links below a table are not followed";
+const UNLINK: &str = "copy the file to where the link stands";
 const LOST: &str = "put the file back from a backup; `lakebed log` shows which versions can still be read";
 
 pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -> Result<()> {
     let state = match State::open(log, None).await {
         Ok(state) => state.confirmed().await?.unwrap_or(state),
-        Err(err) if times::is_damage(&err) => {
+        Err(err) if is_damage(&err) => {
             let readable = ranges(candidates(listing).iter().map(|it| it.file.version));
             let newest = listing.newest().unwrap_or(0);
             let fix = format!("versions that can still be read: {readable}");
@@ -61,7 +70,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
     }
     let list = match state.files().await {
         Ok(list) => list,
-        Err(err) if times::is_damage(&err) => {
+        Err(err) if is_damage(&err) => {
             report.add(
                 "D019",
                 Level::Error,
@@ -88,6 +97,7 @@ pub(super) async fn examine(log: &Log, listing: &Listing, report: &mut Report) -
         files(log, batch, schema.as_ref(), &mut present, &mut total, report).await?;
     }
     verify(log, std::mem::take(&mut total.vectors), report).await?;
+    footers(log, std::mem::take(&mut total.footers), report).await?;
     checksum(log, listing, &state, &total, report).await
 }
 
@@ -97,7 +107,7 @@ async fn verify(log: &Log, vectors: Vec<DeleteFile>, report: &mut Report) -> Res
     let mut read = read.buffered(VECTORS_AT_ONCE);
     while let Some(outcome) = read.next().await {
         match outcome {
-            Some(err) if times::is_damage(&err) => {
+            Some(err) if is_damage(&err) => {
                 report.add("D023", Level::Error, "deletion vector", err.to_string(), LOST);
             }
             Some(err) => return Err(err),
@@ -107,10 +117,76 @@ async fn verify(log: &Log, vectors: Vec<DeleteFile>, report: &mut Report) -> Res
     Ok(())
 }
 
+/// Opens data files as a reader of the table would, and compares the rows their footers count with the log's.
+async fn footers(log: &Log, files: Vec<Footer>, report: &mut Report) -> Result<()> {
+    let opened = stream::iter(files).map(|it| async move {
+        let opened = ParquetObject::open(log.storage(), &it.path, it.bytes).await;
+        (it, opened.map(|it| it.metadata().file_metadata().num_rows()))
+    });
+    let mut opened = opened.buffered(FOOTERS_AT_ONCE);
+    while let Some((file, rows)) = opened.next().await {
+        match (rows, file.rows) {
+            (Ok(found), Some(told)) if u64::try_from(found) != Ok(told) => {
+                let evidence = format!("numRecords is {told}, and the file has {found} rows");
+                report.add("D012", Level::Error, file.path.as_str(), evidence, ANEW);
+            }
+            (Ok(_), _) => (),
+            (Err(err), _) if can_do_without(&err) => {
+                report.add("D024", Level::Error, file.path.as_str(), err.to_string(), LOST);
+            }
+            (Err(err), _) => return Err(err),
+        }
+    }
+    Ok(())
+}
+
+/// A data file to open, and the rows the log counts in it.
+#[derive(Debug)]
+struct Footer {
+    path: FilePath,
+    bytes: u64,
+    rows: Option<u64>,
+}
+
+/// The statistics of a batch, read whole.
+struct Told<'a> {
+    statistics: &'a FileStatistics,
+    plan: StatsPlan,
+    parsed: Option<StatsColumns>,
+}
+
+impl<'a> Told<'a> {
+    fn of(schema: &TableSchema, statistics: &'a FileStatistics) -> Self {
+        let plan = StatsPlan::of(schema, None);
+        let parsed = match statistics {
+            FileStatistics::Parsed(columns) => Some(StatsColumns::of(&plan, columns)),
+            FileStatistics::Text(_) | FileStatistics::None => None,
+        };
+        Self { statistics, plan, parsed }
+    }
+
+    fn rows(&self, row: usize) -> Option<u64> {
+        match self.statistics {
+            FileStatistics::Text(text) => text.raw(row).and_then(num_records),
+            _ => self.parsed.as_ref()?.rows(row),
+        }
+    }
+
+    fn faults(&self, row: usize) -> Vec<String> {
+        match (self.statistics, &self.parsed) {
+            (FileStatistics::Text(text), _) => text.get(row).map(|it| self.plan.faults(&it)).unwrap_or_default(),
+            (_, Some(parsed)) => parsed.faults(&self.plan, row),
+            _ => Vec::new(),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Total {
     files: i64,
     bytes: i64,
+    /// Files that are there, up to [`MAX_FOOTERS`].
+    footers: Vec<Footer>,
     /// Vectors whose bytes are there, up to [`MAX_VECTORS`].
     vectors: Vec<DeleteFile>,
 }
@@ -119,7 +195,7 @@ async fn files(
     log: &Log,
     batch: &ListBatch,
     schema: Option<&TableSchema>,
-    present: &mut Present<'_>,
+    present: &mut Present,
     total: &mut Total,
     report: &mut Report,
 ) -> Result<()> {
@@ -127,6 +203,8 @@ async fn files(
     let policy = log.storage().policy();
     let partition: Vec<_> = schema.into_iter().flat_map(TableSchema::partition_fields).collect();
     let values: Vec<_> = partition.iter().map(|it| files.partition_values(physical_name(it))).collect();
+    let statistics = batch.statistics(|_| true).await?;
+    let told = schema.map(|it| Told::of(it, &statistics));
     for row in batch.live_rows() {
         let (raw, bytes) = (files.path.value(row), files.bytes.value(row));
         total.files += 1;
@@ -144,22 +222,30 @@ async fn files(
                 continue;
             }
         };
-        match present.bytes(&path).await? {
-            Found::Missing => report.add("D008", Level::Error, path.as_str(), "the data file is missing", LOST),
-            Found::Bytes(found) if u64::try_from(bytes) != Ok(found) => {
+        match present.find(&path).await? {
+            Some(Found::Nothing) => report.add("D008", Level::Error, path.as_str(), "the data file is missing", LOST),
+            Some(Found::Link) => report.add("D008", Level::Error, path.as_str(), LINK, UNLINK),
+            Some(Found::Object(found)) if u64::try_from(bytes) != Ok(found) => {
                 let evidence = format!("{found} bytes long, {bytes} by the log");
                 report.add("D017", Level::Error, path.as_str(), evidence, LOST);
             }
-            Found::Bytes(_) | Found::Unasked => (),
+            Some(Found::Object(bytes)) if total.footers.len() < MAX_FOOTERS => {
+                let rows = told.as_ref().and_then(|it| it.rows(row));
+                total.footers.push(Footer { path: path.clone(), bytes, rows });
+            }
+            Some(Found::Object(_)) | None => (),
+        }
+        for evidence in told.iter().flat_map(|it| it.faults(row)) {
+            report.add("D012", Level::Warn, path.as_str(), evidence, ANEW);
         }
         for (field, values) in partition.iter().zip(&values) {
-            let text = text_at(values, row);
+            let text = values.get(row);
             if text.is_some_and(|it| partition::lacks_zone(field.data_type(), it)) {
                 let evidence = format!("column `{}` is `{}`: taken as UTC", field.name(), text.unwrap_or_default());
                 let fix = "harmless if the table was written in UTC; other readers may take it in their own zone";
                 report.add("D021", Level::Info, path.as_str(), evidence, fix);
             }
-            if let Err(err) = partition::parse(path.as_str(), field, text) {
+            if let Err(err) = partition::of_row(path.as_str(), field, values, row) {
                 report.add(
                     "D020",
                     Level::Error,
@@ -183,18 +269,12 @@ async fn files(
     Ok(())
 }
 
-fn text_at(values: &arrow_array::ArrayRef, row: usize) -> Option<&str> {
-    use arrow_array::{Array, cast::AsArray};
-    let values = values.as_string_view_opt()?;
-    values.is_valid(row).then(|| values.value(row))
-}
-
 /// Whether the vector's bytes are there to be read.
-async fn vector_file(vector: &DeleteFile, present: &mut Present<'_>, report: &mut Report) -> Result<bool> {
+async fn vector_file(vector: &DeleteFile, present: &mut Present, report: &mut Report) -> Result<bool> {
     let DeletePlace::Range { path, offset, length } = &vector.place else { return Ok(true) };
     let of = vector.targets.first().map_or("", FilePath::as_str);
-    match present.bytes(path).await? {
-        Found::Missing => {
+    match present.find(path).await? {
+        Some(Found::Nothing) => {
             report.add(
                 "D009",
                 Level::Error,
@@ -203,44 +283,31 @@ async fn vector_file(vector: &DeleteFile, present: &mut Present<'_>, report: &mu
                 LOST,
             );
         }
-        Found::Bytes(found) if offset.saturating_add(*length) > found => {
+        Some(Found::Link) => report.add("D009", Level::Error, path.as_str(), LINK, UNLINK),
+        Some(Found::Object(found)) if offset.saturating_add(*length) > found => {
             let evidence =
                 format!("{found} bytes long; the deletion vector of {of} ends at {}", offset.saturating_add(*length));
             report.add("D009", Level::Error, path.as_str(), evidence, LOST);
         }
-        Found::Bytes(_) => return Ok(true),
-        Found::Unasked => (),
+        Some(Found::Object(_)) => return Ok(true),
+        None => (),
     }
     Ok(false)
 }
 
-enum Found {
-    Bytes(u64),
-    Missing,
-    /// Outside the table, where this process may not look.
-    Unasked,
-}
-
 /// What is there: below the root by one listing, elsewhere asked one by one.
-struct Present<'a> {
-    log: &'a Log,
-    below: HashMap<String, u64>,
-}
+struct Present(Inventory);
 
-impl<'a> Present<'a> {
-    async fn list(log: &'a Log) -> Result<Self> {
-        let objects = log.storage().list_all("").map_ok(|it| (it.path, it.bytes));
-        Ok(Self { log, below: objects.try_collect().await? })
+impl Present {
+    async fn list(log: &Log) -> Result<Self> {
+        Inventory::list(log.storage()).await.map(Self)
     }
 
-    async fn bytes(&mut self, file: &FilePath) -> Result<Found> {
-        match file {
-            FilePath::Below(path) => Ok(self.below.get(path.as_ref()).map_or(Found::Missing, |it| Found::Bytes(*it))),
-            FilePath::Outside(_) => match self.log.storage().head(file).await {
-                Ok(found) => Ok(found.map_or(Found::Missing, |it| Found::Bytes(it.bytes))),
-                Err(err) if err.kind() == ErrorKind::Refused => Ok(Found::Unasked),
-                Err(err) => Err(err),
-            },
+    /// `None` outside the table, where this process may not look.
+    async fn find(&mut self, file: &FilePath) -> Result<Option<Found>> {
+        match self.0.find(file).await {
+            Err(err) if err.kind() == ErrorKind::Refused => Ok(None),
+            found => found.map(Some),
         }
     }
 }
@@ -251,8 +318,13 @@ async fn checksum(log: &Log, listing: &Listing, state: &State, total: &Total, re
     if listing.checksum(state.version).is_none() {
         return Ok(());
     }
-    let Some(body) = log.read(&path).await? else { return Ok(()) };
     let fix = "remove the checksum file: readers do without";
+    let mut warnings = Vec::new();
+    let body = log.read_cache(&path, &mut warnings).await?;
+    for evidence in warnings {
+        report.add("D016", Level::Warn, path.clone(), evidence, fix);
+    }
+    let Some(body) = body else { return Ok(()) };
     match serde_json::from_slice::<VersionChecksum>(&body) {
         Err(err) => report.add("D016", Level::Warn, path, format!("damaged ({err}): ignored"), fix),
         Ok(sum) if !sum.protocol.says_the_same(&state.protocol) => {

@@ -25,8 +25,6 @@ pub(crate) enum LogError {
     BadFile { file: String, rule: String },
     #[error("version {version} cannot be rebuilt: {reason}; the checkpoint at hand is of no use: {checkpoint}")]
     NoUsableBase { version: u64, reason: String, checkpoint: String },
-    #[error("{file} is {bytes} bytes long; the limit is {limit}")]
-    TooLarge { file: String, bytes: u64, limit: u64 },
     #[error("version {version} has no {action} action: neither its checkpoint nor its commits name one")]
     NoAction { version: u64, action: &'static str },
 }
@@ -38,7 +36,6 @@ impl From<LogError> for Error {
             | LogError::TooNew { .. }
             | LogError::Expired { .. }
             | LogError::NoCommit { .. } => ErrorKind::NotFound,
-            LogError::TooLarge { .. } => ErrorKind::Limit,
             LogError::Gap { .. }
             | LogError::NoBase { .. }
             | LogError::NoUsableBase { .. }
@@ -54,6 +51,18 @@ impl From<LogError> for Error {
             None => error,
         }
     }
+}
+
+/// Whether an error is about what is stored, not about a store that does not answer or does not let the caller in.
+pub(crate) fn is_damage(err: &Error) -> bool {
+    !matches!(err.kind(), ErrorKind::Unavailable | ErrorKind::Unauthorized | ErrorKind::Internal)
+}
+
+/// Whether a cache that cannot be read for this reason is passed over: a definite answer about that one file.
+///
+/// A store that does not answer is never passed over: the next try would find the file again.
+pub(crate) fn can_do_without(err: &Error) -> bool {
+    is_damage(err) || err.kind() == ErrorKind::Unauthorized
 }
 
 fn hint(err: &LogError) -> Option<String> {

@@ -6,7 +6,7 @@
 //! Spec: Delta PROTOCOL.md, "JSON checksum".
 use std::fmt::Write;
 
-use lakebed_core::{ErrorKind, Result};
+use lakebed_core::Result;
 use md5::{Digest, Md5};
 use serde_json::Value;
 
@@ -18,15 +18,7 @@ use crate::{layout, spec::LastCheckpoint};
 /// # Errors
 /// Only when the store does not answer: a hint can be wrong in every way and harms nothing.
 pub(crate) async fn read(log: &Log, warnings: &mut Vec<String>) -> Result<Option<LastCheckpoint>> {
-    let body = match log.read(layout::LAST_CHECKPOINT).await {
-        Ok(Some(body)) => body,
-        Ok(None) => return Ok(None),
-        Err(err) if err.kind() == ErrorKind::Limit => {
-            warnings.push(format!("{err}: ignored"));
-            return Ok(None);
-        }
-        Err(err) => return Err(err),
-    };
+    let Some(body) = log.read_cache(layout::LAST_CHECKPOINT, warnings).await? else { return Ok(None) };
     let mut hint: LastCheckpoint = match serde_json::from_slice(&body) {
         Ok(hint) => hint,
         Err(err) => {

@@ -20,7 +20,7 @@ use lakebed_core::{Result, path::FilePath, storage::Storage};
 
 pub(crate) use self::{
     commit::Commit,
-    error::LogError,
+    error::{LogError, can_do_without, is_damage},
     listing::{Listed, Listing},
 };
 use crate::{layout, spec::CommitInfo};
@@ -71,26 +71,41 @@ impl Log {
     /// What commit `version` says of itself, `None` where it says nothing; reads the first kilobytes when they
     /// suffice. `bytes` is the commit's size as listed.
     pub(crate) async fn read_commit_info(&self, version: u64, bytes: u64) -> Result<Option<CommitInfo>> {
-        const HEAD: u64 = 8 << 10;
-        if bytes > HEAD {
-            let path = FilePath::below(layout::commit_path(version));
-            let head = self.storage.read_range(&path, 0..HEAD).await?;
-            if let Some(info) = commit::first_line_info(&head) {
-                return Ok(Some(info));
-            }
+        match self.read_first_line(version, bytes).await? {
+            Some(info) => Ok(Some(info)),
+            None => Ok(self.read_commit(version).await?.info().cloned()),
         }
-        Ok(self.read_commit(version).await?.info().cloned())
+    }
+
+    /// What the first line of a large commit says of it; `None` where that takes reading the whole.
+    pub(crate) async fn read_first_line(&self, version: u64, bytes: u64) -> Result<Option<CommitInfo>> {
+        const HEAD: u64 = 8 << 10;
+        if bytes <= HEAD {
+            return Ok(None);
+        }
+        let path = FilePath::below(layout::commit_path(version));
+        Ok(commit::first_line_info(&self.storage.read_range(&path, 0..HEAD).await?))
     }
 
     /// A whole file of the log, or `None` where there is none.
+    ///
+    /// # Errors
+    /// Limit, before a byte is read, for one larger than [`MAX_FILE_BYTES`].
     pub(crate) async fn read(&self, path: &str) -> Result<Option<Bytes>> {
-        let body = self.storage.read(&FilePath::below(path)).await?;
-        match body {
-            Some(body) if body.len() as u64 > MAX_FILE_BYTES => {
-                Err(LogError::TooLarge { file: path.to_owned(), bytes: body.len() as u64, limit: MAX_FILE_BYTES }
-                    .into())
+        self.storage.read_limited(&FilePath::below(path), MAX_FILE_BYTES).await
+    }
+
+    /// A file that only saves reading others; `None` where there is none, or it cannot be read, which `warnings` tells.
+    ///
+    /// # Errors
+    /// Only when the store does not answer.
+    pub(crate) async fn read_cache(&self, path: &str, warnings: &mut Vec<String>) -> Result<Option<Bytes>> {
+        match self.read(path).await {
+            Err(err) if can_do_without(&err) => {
+                warnings.push(format!("{err}: ignored"));
+                Ok(None)
             }
-            body => Ok(body),
+            read => read,
         }
     }
 }

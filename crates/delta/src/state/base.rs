@@ -13,7 +13,7 @@ use crate::{
     checkpoint::Checkpoint,
     layout::{self, LogFileKind},
     log::{
-        Listing, Log, LogError,
+        Listing, Log, LogError, can_do_without,
         listing::CheckpointFiles,
         segment::{Compacted, Segment},
     },
@@ -90,7 +90,7 @@ impl<'a> Finder<'a> {
                     let (checkpoint, commits, expected) = (Some(Arc::new(checkpoint)), commits?, expected?);
                     return Ok(Base { segment, checkpoint, commits, expected });
                 }
-                Err(err) if is_damage(&err) => {
+                Err(err) if can_do_without(&err) => {
                     warnings.push(format!("checkpoint {} is not used: {err}", files.version));
                     self.avoid.insert(files.name());
                     damage = Some(err);
@@ -111,10 +111,8 @@ impl<'a> Finder<'a> {
             return Ok(None);
         }
         let source = layout::checksum_path(version);
-        let body = match self.log.read(&source).await {
-            Err(err) if !is_damage(&err) => return Err(err),
-            body => body.ok().flatten().unwrap_or_default(),
-        };
+        // Whether it can be read or not: nothing but a check is lost.
+        let body = self.log.read_cache(&source, &mut Vec::new()).await?.unwrap_or_default();
         let read = serde_json::from_slice::<VersionChecksum>(&body).ok();
         let files = read.and_then(|it| u64::try_from(it.num_files).ok());
         Ok(files.map(|files| Expected { files, source }))
@@ -139,7 +137,7 @@ impl<'a> Finder<'a> {
     ) -> Result<Vec<Arc<crate::log::actions::ActionBatch>>> {
         let compacted = segment.commits.iter().any(|it| matches!(it.file.kind, LogFileKind::Compacted { .. }));
         let err = match commits::read(self.log, &segment.commits).await {
-            Err(err) if compacted && is_damage(&err) => err,
+            Err(err) if compacted && can_do_without(&err) => err,
             read => return read,
         };
         let plain = Segment::on(&self.listing, self.version, segment.checkpoint.clone(), Compacted::Avoid);
@@ -148,14 +146,6 @@ impl<'a> Finder<'a> {
         warnings.push(format!("compacted files are not used: {err}"));
         Ok(read)
     }
-}
-
-/// Whether an error says that a file is of no use, rather than that the store does not answer.
-pub(super) fn is_damage(err: &Error) -> bool {
-    matches!(
-        err.kind(),
-        ErrorKind::Corrupt | ErrorKind::NotFound | ErrorKind::Limit | ErrorKind::Refused | ErrorKind::Unsupported
-    )
 }
 
 /// The error when nothing is left, with the damage that led there.
@@ -167,8 +157,12 @@ pub(super) fn because(err: Error, damage: Error) -> Error {
         return err;
     };
     let hint = err.hint().map(str::to_owned);
-    let error =
-        Error::from(LogError::NoUsableBase { version, reason: err.to_string(), checkpoint: damage.to_string() });
+    let error = LogError::NoUsableBase { version, reason: err.to_string(), checkpoint: damage.to_string() };
+    // A checkpoint that may not be opened is not damaged: whoever may open it reads the table.
+    let error = match damage.kind() {
+        kind @ (ErrorKind::Unauthorized | ErrorKind::Refused) => Error::new(kind, error),
+        _ => error.into(),
+    };
     match hint {
         Some(hint) => error.with_hint(hint),
         None => error,

@@ -1,10 +1,6 @@
 //! Files as columns: a million of them cost arrays, not a million structs.
-use std::sync::Arc;
-
-use arrow_array::{
-    Array, ArrayRef, Int32Array, Int64Array, StringViewArray, builder::StringViewBuilder, new_null_array,
-};
-use arrow_schema::DataType;
+use arrow_array::{Array, Int32Array, Int64Array, StringViewArray, builder::StringViewBuilder};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 use crate::spec::DeletionVectorDescriptor;
 
@@ -32,11 +28,14 @@ impl FileColumns {
         self.path.len()
     }
 
-    /// The values of a partition column by its physical name, one a row.
-    pub(crate) fn partition_values(&self, physical: &str) -> ArrayRef {
+    /// The values of a partition column by its physical name.
+    pub(crate) fn partition_values(&self, physical: &str) -> PartitionValues {
+        let rows = self.rows();
         match self.partition.iter().find(|it| it.key == physical) {
-            Some(column) => column.dense(self.rows()),
-            None => new_null_array(&DataType::Utf8View, self.rows()),
+            Some(column) => column.dense(rows),
+            None => {
+                PartitionValues { values: StringViewArray::new_null(rows), named: Some(BooleanBuffer::new_unset(rows)) }
+            }
         }
     }
 
@@ -45,7 +44,27 @@ impl FileColumns {
     }
 }
 
-/// The values of one partition column.
+/// The values of one partition column, one a row.
+#[derive(Debug, Clone)]
+pub(crate) struct PartitionValues {
+    values: StringViewArray,
+    /// Rows whose file names the column at all; `None` when every row does.
+    named: Option<BooleanBuffer>,
+}
+
+impl PartitionValues {
+    /// The text of a row; `None` for null, and where the file does not name the column.
+    pub(crate) fn get(&self, row: usize) -> Option<&str> {
+        self.values.is_valid(row).then(|| self.values.value(row))
+    }
+
+    /// Whether the file of a row names the column. Null is a value; no entry is damage.
+    pub(crate) fn is_named(&self, row: usize) -> bool {
+        self.named.as_ref().is_none_or(|it| it.value(row))
+    }
+}
+
+/// The values of one partition column, as many as there are.
 #[derive(Debug, Clone)]
 pub(crate) struct PartitionColumn {
     /// The column's physical name.
@@ -56,18 +75,18 @@ pub(crate) struct PartitionColumn {
 }
 
 impl PartitionColumn {
-    /// One value a row; rows without one are null.
-    fn dense(&self, rows: usize) -> ArrayRef {
-        let Some(having) = &self.rows else { return Arc::new(self.values.clone()) };
+    /// One value a row; rows without one are null, and known.
+    fn dense(&self, rows: usize) -> PartitionValues {
+        let Some(having) = &self.rows else { return PartitionValues { values: self.values.clone(), named: None } };
         let mut builder = StringViewBuilder::with_capacity(rows);
+        let mut named = BooleanBufferBuilder::new(rows);
         let mut next = having.iter().zip(self.values.iter()).peekable();
         for row in 0..rows {
-            match next.next_if(|(it, _)| **it as usize == row) {
-                Some((_, value)) => builder.append_option(value),
-                None => builder.append_null(),
-            }
+            let value = next.next_if(|(it, _)| **it as usize == row);
+            named.append(value.is_some());
+            builder.append_option(value.and_then(|(_, text)| text));
         }
-        Arc::new(builder.finish())
+        PartitionValues { values: builder.finish(), named: Some(named.finish()) }
     }
 }
 

@@ -2,24 +2,30 @@
 //!
 //! One is used again only after a listing showed that its commit is still the same file. So a version that was resolved
 //! is not read a second time for its rows, and the newest costs what was committed since.
-use std::sync::{Arc, Mutex};
+//!
+//! A handle may live as long as its process, so what it keeps is bounded: two states, and of those with a large log
+//! only what somebody else holds, too.
+use std::sync::{Arc, Mutex, Weak};
 
 use lakebed_core::Result;
 
 use super::State;
 use crate::log::Log;
 
+/// States read from more bytes of log than this are not kept: some two million files.
+const MAX_KEPT_BYTES: u64 = 256 << 20;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Head {
     log: Log,
-    newest: Mutex<Option<Arc<State>>>,
-    older: Mutex<Option<Arc<State>>>,
+    newest: Place,
+    older: Place,
 }
 
 impl Head {
     pub(crate) fn new(log: Log) -> Self {
-        Self { log, newest: Mutex::default(), older: Mutex::default() }
+        Self { log, newest: Place::default(), older: Place::default() }
     }
 
     pub(crate) fn log(&self) -> &Log {
@@ -28,7 +34,7 @@ impl Head {
 
     /// The newest state that was read; others may have committed since.
     pub(crate) fn known(&self) -> Option<Arc<State>> {
-        held(&self.newest)
+        self.newest.held()
     }
 
     /// The newest state: the one seen last with what was committed since, at the cost of one listing and that.
@@ -43,7 +49,7 @@ impl Head {
             },
             None => Arc::new(State::open(&self.log, None).await?),
         };
-        hold(&self.newest, &newest);
+        self.newest.hold(&newest, MAX_KEPT_BYTES);
         Ok(newest)
     }
 
@@ -52,23 +58,61 @@ impl Head {
     /// # Errors
     /// As [`State::open`].
     pub(crate) async fn at(&self, version: u64) -> Result<Arc<State>> {
-        for known in [held(&self.newest), held(&self.older)].into_iter().flatten() {
+        for known in [self.newest.held(), self.older.held()].into_iter().flatten() {
             if known.version == version && known.stands().await? {
                 return Ok(known);
             }
         }
         let state = Arc::new(State::open(&self.log, Some(version)).await?);
-        hold(&self.older, &state);
+        self.older.hold(&state, MAX_KEPT_BYTES);
         Ok(state)
     }
 }
 
-fn held(place: &Mutex<Option<Arc<State>>>) -> Option<Arc<State>> {
-    place.lock().ok()?.clone()
+/// A state, kept or only known.
+#[derive(Debug, Default)]
+struct Place(Mutex<(Weak<State>, Option<Arc<State>>)>);
+
+impl Place {
+    fn held(&self) -> Option<Arc<State>> {
+        self.0.lock().ok()?.0.upgrade()
+    }
+
+    /// Keeps `state` if its log has at most `limit` bytes; a larger one is known while somebody else keeps it.
+    fn hold(&self, state: &Arc<State>, limit: u64) {
+        let kept = (state.log_bytes() <= limit).then(|| Arc::clone(state));
+        if let Ok(mut place) = self.0.lock() {
+            *place = (Arc::downgrade(state), kept);
+        }
+    }
 }
 
-fn hold(place: &Mutex<Option<Arc<State>>>, state: &Arc<State>) {
-    if let Ok(mut place) = place.lock() {
-        *place = Some(Arc::clone(state));
+#[cfg(test)]
+mod tests {
+    use lakebed_core::storage::Storage;
+    use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
+
+    use super::*;
+
+    const COMMIT: &str = concat!(
+        r#"{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}"#,
+        "\n",
+        r#"{"metaData":{"id":"t","format":{"provider":"parquet","options":{}},"schemaString":"{\"type\":\"struct\",\"fields\":[]}","partitionColumns":[],"configuration":{}}}"#
+    );
+
+    #[tokio::test]
+    async fn a_large_state_is_known_only_while_somebody_keeps_it() {
+        let store = InMemory::new();
+        store.put(&Path::from("t/_delta_log/00000000000000000000.json"), COMMIT.into()).await.unwrap();
+        let log = Log::new(Storage::new(Arc::new(store), Path::from("t"), "memory:///t"));
+        let bytes = COMMIT.len() as u64;
+        for (limit, kept) in [(bytes, true), (bytes - 1, false)] {
+            let (place, state) = (Place::default(), Arc::new(State::open(&log, None).await.unwrap()));
+            assert_eq!(state.log_bytes(), bytes);
+            place.hold(&state, limit);
+            assert!(place.held().is_some());
+            drop(state);
+            assert_eq!(place.held().is_some(), kept, "{limit}");
+        }
     }
 }

@@ -36,6 +36,7 @@ use crate::{
     log::{
         Listing, Log, LogError,
         actions::{ActionBatch, SmallActions},
+        can_do_without, is_damage,
         segment::{Compacted, Segment},
     },
     spec::{DomainMetadata, LastCheckpoint, Metadata, Protocol, Txn},
@@ -106,6 +107,12 @@ impl State {
         }
     }
 
+    /// What is read for the files at most, in bytes of log: checkpoints with their sidecars, and commits after them.
+    fn log_bytes(&self) -> u64 {
+        let of_base = self.base.get().and_then(|it| it.checkpoint.as_ref()).map_or(0, |it| it.sidecar_bytes());
+        self.listing.files.iter().map(|it| it.bytes).fold(of_base, u64::saturating_add)
+    }
+
     /// The live files. Read once.
     ///
     /// A checkpoint that turns out to be damaged is left for an older base.
@@ -149,7 +156,7 @@ impl State {
                 Some(what) => self.of_log(Arc::clone(base), what).await.map(Some),
                 None => Ok(None),
             },
-            Err(err) if base::is_damage(&err) => Ok(None),
+            Err(err) if is_damage(&err) => Ok(None),
             Err(err) => Err(err),
         }
     }
@@ -198,7 +205,7 @@ impl State {
                 },
                 Err(err) => err,
             };
-            let Some(checkpoint) = base.segment.checkpoint.as_ref().filter(|_| base::is_damage(&err)) else {
+            let Some(checkpoint) = base.segment.checkpoint.as_ref().filter(|_| can_do_without(&err)) else {
                 return Err(err);
             };
             self.warn(format!("checkpoint {} is not used: {err}", checkpoint.version));

@@ -188,7 +188,7 @@ async fn by_checksum(
         return Ok(None);
     }
     let path = layout::checksum_path(version);
-    let Some(body) = log.read(&path).await? else { return Ok(None) };
+    let Some(body) = log.read_cache(&path, warnings).await? else { return Ok(None) };
     let read: VersionChecksum = match serde_json::from_slice(&body) {
         Ok(read) => read,
         Err(err) => {

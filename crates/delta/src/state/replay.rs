@@ -4,7 +4,11 @@
 //! commit that removes and adds one key adds it anew; of two adds of one key the later line counts. A compacted file
 //! names each key once; one that strings commits together newest first is as good, and the first mention counts
 //! ([`check_compacted`]).
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
+};
 
 use arrow_array::Array;
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
@@ -136,10 +140,26 @@ pub(crate) fn check_compacted(policy: &PathPolicy, batch: &ActionBatch) -> Optio
     Some("a compacted file names a file twice")
 }
 
-/// Whether every file is added once.
-pub(crate) fn distinct_adds(policy: &PathPolicy, batch: &ActionBatch) -> bool {
-    let mut keys = HashSet::new();
-    (0..batch.adds.rows()).all(|row| keys.insert(added_key(policy, batch, row)))
+/// A path that stands twice among `files` with the same vector.
+///
+/// Hashes are compared first, which a million files feel little of; the keys themselves only where two hashes meet.
+pub(crate) fn named_twice<'a>(
+    policy: &PathPolicy,
+    files: impl Iterator<Item = &'a FileColumns> + Clone,
+) -> Option<String> {
+    let keys = || {
+        let rows = files.clone().flat_map(|it| (0..it.rows()).map(move |row| (it, row)));
+        rows.map(|(it, row)| key::of_row(policy, it.path.value(row), it.vectors.as_ref(), row))
+    };
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let mut hashes: Vec<u64> = keys().map(|it| hasher.hash_one(&*it)).collect();
+    hashes.sort_unstable();
+    if hashes.is_sorted_by(|a, b| a < b) {
+        return None;
+    }
+    let mut seen = HashSet::new();
+    let twice = keys().find(|it| !seen.insert(it.clone()))?;
+    Some(twice.split('\0').next().unwrap_or_default().escape_debug().to_string())
 }
 
 /// Whether times fall, and some really do.

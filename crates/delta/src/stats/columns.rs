@@ -41,8 +41,17 @@ impl StatsColumns {
 
     /// The statistics of the file in `row`.
     pub(crate) fn read(&self, plan: &StatsPlan, row: usize) -> FileStats {
+        self.raw(plan, row).map_or_else(FileStats::default, |it| plan.judge(it))
+    }
+
+    /// What the statistics of the file in `row` say that cannot be.
+    pub(crate) fn faults(&self, plan: &StatsPlan, row: usize) -> Vec<String> {
+        self.raw(plan, row).map(|it| plan.contradictions(it)).unwrap_or_default()
+    }
+
+    fn raw(&self, plan: &StatsPlan, row: usize) -> Option<Raw> {
         if self.whole.is_null(row) {
-            return FileStats::default();
+            return None;
         }
         let mut raw = Raw::of(plan);
         raw.rows = self.rows.as_ref().and_then(|it| integer(it, row));
@@ -52,7 +61,7 @@ impl StatsColumns {
             into.max = columns.max.as_ref().and_then(|it| scalar(it, row));
             into.nulls = columns.nulls.as_ref().and_then(|it| integer(it, row));
         }
-        plan.judge(raw)
+        Some(raw)
     }
 
     /// `numRecords` of the file in `row`.

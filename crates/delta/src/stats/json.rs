@@ -13,12 +13,19 @@ use crate::partition::text as spelled;
 impl StatsPlan {
     /// The statistics of one file; empty where the text is no JSON object.
     pub(crate) fn read(&self, text: &str) -> FileStats {
+        self.raw(text).map_or_else(FileStats::default, |it| self.judge(it))
+    }
+
+    /// What the statistics of one file say that cannot be.
+    pub(crate) fn faults(&self, text: &str) -> Vec<String> {
+        self.raw(text).map(|it| self.contradictions(it)).unwrap_or_default()
+    }
+
+    fn raw(&self, text: &str) -> Option<Raw> {
         let mut raw = Raw::of(self);
         let mut parser = serde_json::Deserializer::from_str(text);
-        match (File { plan: self, raw: &mut raw }).deserialize(&mut parser).and_then(|()| parser.end()) {
-            Ok(()) => self.judge(raw),
-            Err(_) => FileStats::default(),
-        }
+        let read = (File { plan: self, raw: &mut raw }).deserialize(&mut parser).and_then(|()| parser.end());
+        read.ok().map(|()| raw)
     }
 }
 

@@ -44,7 +44,7 @@ impl Told {
 pub(crate) async fn read(log: &Log, commit: &Listed, whole: u64) -> Result<Told> {
     let version = commit.file.version;
     if commit.bytes > whole
-        && let Some(info) = log.read_commit_info(version, commit.bytes).await?
+        && let Some(info) = log.read_first_line(version, commit.bytes).await?
     {
         let native = serde_json::to_value(&info).unwrap_or_default();
         return Ok(told(version, Some(&info), native, &Counted::default()));

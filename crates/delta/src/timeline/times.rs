@@ -5,11 +5,11 @@
 //! Spec: Delta PROTOCOL.md, "In-Commit Timestamps"; for files, the reference implementation.
 use std::collections::BTreeMap;
 
-use lakebed_core::{Error, ErrorKind, Result, version::Millis};
+use lakebed_core::{Result, version::Millis};
 
 use crate::{
     layout::LogFileKind,
-    log::{Listing, Log},
+    log::{Listing, Log, is_damage},
     properties::Properties,
     spec::Metadata,
     state::Head,
@@ -114,9 +114,4 @@ pub(crate) fn file_times(listing: &Listing) -> FileTimes {
         previous = Some(time);
     }
     mended
-}
-
-/// Whether an error is about what is stored, not about a store that does not answer.
-pub(crate) fn is_damage(err: &Error) -> bool {
-    !matches!(err.kind(), ErrorKind::Unavailable | ErrorKind::Unauthorized | ErrorKind::Internal)
 }

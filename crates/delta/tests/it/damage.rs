@@ -1,6 +1,11 @@
 //! Damage to hints, checkpoints, compacted files and commits: a warning where the log can stand in, else an error that
 //! names the file; never a panic, never other rows.
+use std::sync::Arc;
+
+use lakebed_core::storage::{LocalDisk, Storage};
 use lakebed_core::{ErrorKind, table::Table, version::AsOf};
+use lakebed_testkit::store::{Fault, Op, Times};
+use object_store::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -170,6 +175,83 @@ async fn a_commit_cut_anywhere_is_an_error_that_names_it() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_cache_that_may_not_be_opened_is_a_warning() {
+    let sidecar = sidecar_bytes(&(0..=12).map(add).collect::<Vec<_>>());
+    let named = json!({"sidecar": {"path": "a.parquet", "sizeInBytes": sidecar.len(), "modificationTime": 1}});
+    let v2 = [json!({"checkpointMetadata": {"version": 12}}), protocol(), metadata(&[], json!({})), named];
+    let compacted = "00000000000000000011.00000000000000000012.compacted.json";
+    let sum = checksum(14, protocol(), metadata(&[], json!({}))).to_string();
+    for refused in ["_last_checkpoint", CHECKPOINT, "13.crc", "compacted", JSON_CHECKPOINT, "_sidecars/a.parquet"] {
+        let world = table().await;
+        world.put(compacted, text(&[add(11), add(12)])).await;
+        world.put("00000000000000000013.crc", sum.clone()).await;
+        if refused == JSON_CHECKPOINT || refused.contains("sidecars") {
+            world.put("_sidecars/a.parquet", sidecar.clone()).await;
+            world.put(JSON_CHECKPOINT, text(&v2)).await;
+        }
+        let store = world.store.restarted().rule(Op::Get, refused, Fault::Forbid, Times::Always);
+        let world = World { store };
+        assert_eq!(world.files().await, Ok(names(0..=13)), "{refused}");
+        assert!(
+            world.warnings().await.iter().any(|it| it.contains(refused)),
+            "{refused}: {:?}",
+            world.warnings().await
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_may_not_be_opened_and_is_needed_is_no_damage() {
+    let world = table().await;
+    world.delete("00000000000000000000.json").await;
+    let store = world.store.restarted().rule(Op::Get, CHECKPOINT, Fault::Forbid, Times::Always);
+    let err = World { store }.latest().await.unwrap_err();
+    assert_eq!(err.kind(), ErrorKind::Unauthorized, "{err}");
+    assert!(err.to_string().contains(CHECKPOINT), "{err}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("t/_delta_log");
+    std::fs::create_dir_all(&log).unwrap();
+    std::fs::write(log.join("00000000000000000000.json"), text(&[protocol(), metadata(&[], json!({})), add(0)]))
+        .unwrap();
+    let open = async || {
+        let location = format!("file://{}/t", folder.path().display());
+        let store = Arc::new(LocalDisk::new(folder.path()));
+        crate::world::open(Storage::new(store, Path::from("t"), location)).await.latest().await
+    };
+    // Sparse: nothing but a length.
+    let huge = |name: &str| std::fs::File::create(log.join(name)).unwrap().set_len(3 << 30).unwrap();
+    for cache in ["_last_checkpoint", "00000000000000000000.crc"] {
+        huge(cache);
+        let warnings = open().await.unwrap().warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains(cache), "{warnings:?}");
+        std::fs::remove_file(log.join(cache)).unwrap();
+    }
+    huge("00000000000000000001.json");
+    let err = open().await.unwrap_err();
+    assert_eq!(err.kind(), ErrorKind::Limit, "{err}");
+    assert!(err.to_string().contains("00000000000000000001.json"), "{err}");
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_has_a_file_twice_is_not_used() {
+    let world = table().await;
+    let lines = [state_lines(10), vec![add(3)]].concat();
+    world.put(CHECKPOINT, checkpoint_bytes(&lines)).await;
+    assert_eq!(world.files().await, Ok(names(0..=13)));
+    let warnings = world.warnings().await;
+    assert!(warnings.iter().any(|it| it.contains("3.parquet twice")), "{warnings:?}");
+    for version in 0..=9 {
+        world.delete(&format!("{version:020}.json")).await;
+    }
+    world.put(CHECKPOINT, checkpoint_bytes(&lines)).await;
+    assert!(world.files().await.unwrap_err().contains("3.parquet twice"));
 }
 
 #[tokio::test]

@@ -135,3 +135,17 @@ async fn a_time_and_whether_its_version_can_be_read_take_nine() {
     table.snapshot(&AsOf::Version(version)).await.unwrap();
     assert_eq!(world.store.requests(), 9);
 }
+
+/// A commit without `commitInfo`, too large to be read by the first kilobytes: they are tried, and then it is read once.
+#[tokio::test]
+async fn a_large_commit_that_says_nothing_of_itself_is_read_once() {
+    let world = World::with_versions(2).await;
+    let mut large = add(3);
+    large["add"]["stats"] = json!("x".repeat(5 << 20));
+    world.commit(3, &[large]).await;
+    let world = fresh(&world);
+    let timeline = world.table().await.timeline(&Span::all()).await.unwrap();
+    assert_eq!(timeline.versions().count(), 4);
+    let asked = world.store.log().iter().filter(|it| it.path.contains("00000000000000000003.json")).count();
+    assert_eq!(asked, 2, "{:?}", world.store.log());
+}

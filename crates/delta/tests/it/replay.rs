@@ -2,6 +2,7 @@
 use arrow_array::cast::AsArray;
 use futures::TryStreamExt;
 use lakebed_core::{
+    ErrorKind,
     expr::{Cmp, ColumnPath, Predicate, Scalar},
     listing::ListingColumns,
     scan::Scan,
@@ -209,7 +210,10 @@ async fn places_outside_the_table_are_refused_when_read() {
         world.commit(0, &[protocol(), metadata(&[], json!({})), outside]).await;
         let snapshot = world.latest().await.unwrap();
         let tasks: Result<Vec<_>, _> = snapshot.tasks(&Scan::all()).try_collect().await;
-        assert!(tasks.is_err(), "{path}");
+        let err = tasks.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::Refused, "{err}");
+        assert!(err.to_string().ends_with("and the commit of version 0 names it"), "{err}");
+        assert!(err.hint().unwrap().contains("`paths.allow`"), "{err:?}");
         assert_eq!(paths(&snapshot).await.unwrap().len(), 1, "listing still shows it");
     }
 }
@@ -224,6 +228,41 @@ async fn a_table_of_unknown_features_is_opened_but_not_read() {
     let err = snapshot.tasks(&Scan::all()).try_collect::<Vec<_>>().await.unwrap_err();
     assert!(err.to_string().contains("`timeCrystal`"), "{err}");
     assert!(snapshot.totals().await.is_err());
+    // An unknown feature may change which files are live: a list of files would be a guess.
+    let listed: Result<Vec<_>, _> = snapshot.files(&Scan::all(), ListingColumns::NONE).try_collect().await;
+    assert_eq!(listed.unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[tokio::test]
+async fn a_partition_value_that_is_left_out_is_an_error_and_null_is_not() {
+    let with = |version: u64, values: Value| {
+        let mut file = add(version);
+        file["add"]["partitionValues"] = values;
+        file
+    };
+    let head = [protocol(), metadata(&["day"], json!({}))];
+    let sound = [with(0, json!({"day": null})), with(1, json!({"day": ""})), with(2, json!({"day": "2024-01-02"}))];
+    let left_out = [with(3, json!({})), with(3, json!(null)), with(3, json!({"other": "2024-01-02"}))];
+    for (checkpoint, file) in [false, true].into_iter().flat_map(|it| left_out.iter().map(move |file| (it, file))) {
+        let world = World::new();
+        let publish = async |lines: &[Value]| {
+            world.commit(0, lines).await;
+            if checkpoint {
+                world.put("00000000000000000000.checkpoint.parquet", checkpoint_bytes(lines)).await;
+            }
+        };
+        publish(&[&head[..], &sound].concat()).await;
+        assert_eq!(world.latest().await.unwrap().tasks(&Scan::all()).try_collect::<Vec<_>>().await.unwrap().len(), 3);
+        publish(&[&head[..], &sound, std::slice::from_ref(file)].concat()).await;
+        let snapshot = world.latest().await.unwrap();
+        // A predicate does not hide it either: what is not known is kept.
+        let day = Predicate::Compare(ColumnPath::top("day"), Cmp::Eq, Scalar::Date(0));
+        for scan in [Scan::all(), Scan { predicate: day, ..Scan::all() }] {
+            let err = snapshot.tasks(&scan).try_collect::<Vec<_>>().await.unwrap_err();
+            let expected = "3.parquet: its add action leaves out the value of partition column `day`";
+            assert_eq!((err.kind(), err.to_string().as_str()), (ErrorKind::Corrupt, expected));
+        }
+    }
 }
 
 #[tokio::test]

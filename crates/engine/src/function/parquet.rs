@@ -45,7 +45,8 @@ pub(super) async fn load(loader: &mut Loader<'_>, arguments: &[Argument]) -> Res
     let text = call.text("path")?;
     let Found { storage, store, files } = find(loader, text).await?;
     if files.is_empty() {
-        return Err(Error::not_found(format!("no Parquet file at {text}")));
+        return Err(Error::not_found(format!("no Parquet file at {text}"))
+            .with_hint("check the path; a folder means every .parquet file below it"));
     }
     let schema = schema_of(loader, &store, &files).await?;
     Ok(Arc::new(ParquetFiles { name: text.to_owned(), location: storage.location().to_owned(), store, files, schema }))

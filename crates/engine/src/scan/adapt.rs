@@ -1,8 +1,8 @@
 //! Rewrites a scan's expressions for one file: finds columns by id, physical name or name, fills those the file lacks,
 //! and widens types.
 //!
-//! Flat columns become casts, which the pruning code sees through. Nested columns become [`Reshape`]; a field taken out
-//! of one (`s.a.b`) is taken out of the file's own struct first, so that only its leaf is read.
+//! Flat columns become casts, which the pruning code sees through; where a value may not fit, and for nested columns,
+//! they become [`Reshape`]. A field taken out of a struct (`s.a.b`) is taken out of the file's own struct first, so that only its leaf is read.
 use std::{
     collections::HashMap,
     fmt,

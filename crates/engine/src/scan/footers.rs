@@ -1,12 +1,14 @@
 //! Opens data files for the Parquet reader: footers from a cache, bytes from the table's own store.
 //!
-//! 1. A footer is looked up by location, size and modification time. Data files never change under one name, and the
-//!    cache (DataFusion's, so bounded in bytes and shared by the session) drops what was used least lately.
+//! 1. A footer is looked up by location, size and modification time as the table records them. The cache (DataFusion's,
+//!    so bounded in bytes and shared by the session) drops what was used least lately.
 //! 2. Else the end of the file is read: [`TAIL`] bytes, or the whole file up to [`WHOLE`]. The store's answer tells
 //!    the file's size; another size than the table recorded means another file, and is an error.
 //! 3. The footer is parsed behind a fence. The Arrow schema some writers leave in it is dropped: it could turn decimals
 //!    into types that sums overflow silently, and the Parquet schema says the same thing reliably.
-//! 4. Later ranges that lie within the bytes already read are served from memory.
+//! 4. Later ranges that lie within the bytes already read are served from memory. The others are asked for on condition
+//!    that the file is still the one whose footer was read, by its entity tag: a file that was replaced under its name
+//!    is an error, whatever its size.
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
@@ -22,7 +24,10 @@ use datafusion::{
 use futures::{FutureExt, future::BoxFuture};
 use lakebed_codec::fence::fence;
 use lakebed_core::{Error, storage::storage_error};
-use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
+use object_store::{
+    GetOptions, GetRange, GetResult, OBJECT_STORE_COALESCE_DEFAULT, ObjectMeta, ObjectStore, ObjectStoreExt,
+    coalesce_ranges, path::Path,
+};
 use parquet::{
     arrow::{ARROW_SCHEMA_META_KEY, arrow_reader::ArrowReaderOptions, async_reader::AsyncFileReader},
     errors::ParquetError,
@@ -88,6 +93,7 @@ impl Readers {
             meta: ObjectMeta { location: key, ..file.object_meta.clone() },
             cache: Arc::clone(&self.cache),
             held: None,
+            tag: None,
             scanned: MetricBuilder::new(metrics).counter("bytes_scanned", partition),
         })
     }
@@ -113,6 +119,8 @@ struct Reader {
     cache: Arc<FileMetadataCache>,
     /// The end of the file, once read: where it starts, and its bytes.
     held: Option<(u64, Bytes)>,
+    /// The entity tag of the file whose footer this is.
+    tag: Option<String>,
     scanned: Count,
 }
 
@@ -123,13 +131,15 @@ impl Reader {
         }
         let metadata = Arc::new(self.load_footer().await?);
         let entry = Arc::new(CachedParquetMetaData::new(Arc::clone(&metadata)));
-        self.cache.put(&self.meta.location, CachedFileMetadataEntry::new(self.meta.clone(), entry));
+        let meta = ObjectMeta { e_tag: self.tag.clone(), ..self.meta.clone() };
+        self.cache.put(&self.meta.location, CachedFileMetadataEntry::new(meta, entry));
         Ok(metadata)
     }
 
-    fn cached(&self) -> Option<Arc<ParquetMetaData>> {
+    fn cached(&mut self) -> Option<Arc<ParquetMetaData>> {
         let entry = self.cache.get(&self.meta.location).filter(|it| it.is_valid_for(&self.meta))?;
         let metadata = entry.file_metadata.as_any().downcast_ref::<CachedParquetMetaData>()?;
+        self.tag.clone_from(&entry.meta.e_tag);
         Some(Arc::clone(metadata.parquet_metadata()))
     }
 
@@ -155,23 +165,50 @@ impl Reader {
     }
 
     async fn hold_tail(&mut self, length: u64) -> Result<(), ParquetError> {
-        let Place { store, key, location, bytes } = &self.place;
+        let bytes = self.place.bytes;
         let start = bytes.saturating_sub(length);
         // An empty range is no valid request; what follows says that the file is too short.
-        if start == *bytes {
+        if start == bytes {
             return Err(ParquetError::EOF("the file is empty".to_owned()));
         }
-        let range = GetOptions { range: Some(GetRange::Bounded(start..*bytes)), ..Default::default() };
-        let answer = store.get_opts(key, range).await.map_err(|it| stored(location, it))?;
-        if answer.meta.size != *bytes {
-            let changed =
-                ScanError::Changed { file: location.as_ref().to_owned(), recorded: *bytes, actual: answer.meta.size };
-            return Err(ParquetError::External(Box::new(Error::from(changed))));
+        let answer = match self.get(start..bytes).await {
+            Ok(answer) => answer,
+            Err(err) => return Err(self.failed(err).await),
+        };
+        if answer.meta.size != bytes {
+            return Err(self.changed(answer.meta.size));
         }
-        let tail = answer.bytes().await.map_err(|it| stored(location, it))?;
+        self.tag = answer.meta.e_tag.clone().filter(|it| !it.starts_with("W/"));
+        let tail = answer.bytes().await.map_err(|it| stored(&self.place.location, it))?;
         self.scanned.add(tail.len());
         self.held = Some((start, tail));
         Ok(())
+    }
+
+    /// Bytes of the file, if it is the one whose footer was read.
+    async fn get(&self, range: Range<u64>) -> object_store::Result<GetResult> {
+        let range = Some(GetRange::Bounded(range));
+        let options = GetOptions { range, if_match: self.tag.clone(), ..Default::default() };
+        self.place.store.get_opts(&self.place.key, options).await
+    }
+
+    /// What an error of the store means: a file that is shorter than recorded has no bytes at the end asked for.
+    async fn failed(&self, err: object_store::Error) -> ParquetError {
+        match err {
+            object_store::Error::Precondition { .. } => {
+                wrong(ScanError::Replaced { file: self.place.location.as_ref().to_owned() })
+            }
+            object_store::Error::Generic { .. } => match self.place.store.head(&self.place.key).await {
+                Ok(meta) if meta.size != self.place.bytes => self.changed(meta.size),
+                Ok(_) | Err(_) => stored(&self.place.location, err),
+            },
+            err => stored(&self.place.location, err),
+        }
+    }
+
+    fn changed(&self, actual: u64) -> ParquetError {
+        let Place { location, bytes, .. } = &self.place;
+        wrong(ScanError::Changed { file: location.as_ref().to_owned(), recorded: *bytes, actual })
     }
 
     /// The bytes of `range` if they were read already.
@@ -188,8 +225,12 @@ impl Reader {
             return Ok(known);
         }
         self.check(&ranges)?;
-        let fetched = self.place.store.get_ranges(&self.place.key, &ranges).await;
-        let fetched = fetched.map_err(|it| stored(&self.place.location, it))?;
+        let this = &*self;
+        let part = |range| async move { this.get(range).await?.bytes().await };
+        let fetched = match coalesce_ranges(&ranges, part, OBJECT_STORE_COALESCE_DEFAULT).await {
+            Ok(fetched) => fetched,
+            Err(err) => return Err(self.failed(err).await),
+        };
         self.scanned.add(fetched.iter().map(Bytes::len).sum());
         match fetched.iter().zip(&ranges).all(|(got, range)| got.len() as u64 == range.end - range.start) {
             true => Ok(fetched),
@@ -228,6 +269,10 @@ impl AsyncFileReader for Reader {
 
 fn stored(location: &str, err: object_store::Error) -> ParquetError {
     ParquetError::External(Box::new(storage_error(location, err)))
+}
+
+fn wrong(err: ScanError) -> ParquetError {
+    ParquetError::External(Box::new(Error::from(err)))
 }
 
 fn without_arrow_schema(metadata: ParquetMetaData) -> ParquetMetaData {

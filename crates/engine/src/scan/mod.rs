@@ -16,6 +16,7 @@ mod defaults;
 mod finish;
 mod fold;
 mod footers;
+mod instants;
 mod layout;
 mod merge;
 mod morsels;

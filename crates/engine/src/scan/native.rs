@@ -13,7 +13,7 @@ use roaring::RoaringTreemap;
 
 use super::{
     adapt::Wanted,
-    error::external,
+    error::{about_file, external},
     finish::Finish,
     shape::Shape,
     unit::{Scene, Unit},
@@ -36,7 +36,10 @@ pub(crate) fn rows(
         let schema = Arc::new(Schema::new(wanted.collect::<Vec<_>>()));
         let decoded = scene.format.decode_rows(&scene.storage, unit.data_file(), Arc::clone(&schema));
         let mut decoder = Decoder { finish, schema: Arc::clone(&schema), constants, only, gone, next: 0 };
-        Ok::<_, DataFusionError>(decoded.map(move |it| decoder.batch(&it.map_err(external)?)))
+        Ok::<_, DataFusionError>(decoded.map(move |it| {
+            let batch = it.map_err(external)?;
+            decoder.batch(&batch).map_err(|it| about_file(unit.name(), it))
+        }))
     };
     stream::once(open).try_flatten().boxed()
 }

@@ -4,6 +4,9 @@
 //! batch. It renames, reorders and fills the children of structs, lists and maps; it widens types, and never narrows
 //! one: a file whose type could hold values that the table's cannot is an error, not nulls.
 //!
+//! Where the types fit but a value may not (instants of a finer unit or beyond the range, bytes that are no text), each
+//! value becomes its exact equal or an error.
+//!
 //! Children are found by [`MatchBy`], as top-level columns are. Spec: Delta PROTOCOL.md, "Column Mapping" and "Type
 //! Widening"; Iceberg spec, "Column Projection" and "Schema Evolution".
 use std::sync::Arc;
@@ -14,7 +17,7 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, TimeUnit};
 use datafusion::scalar::ScalarValue;
 use lakebed_core::scan::{FIELD_ID, MatchBy, PHYSICAL_NAME};
 
-use super::defaults::initial_default;
+use super::{defaults::initial_default, instants};
 use crate::variant;
 
 /// The way from a file's array to the table's.
@@ -24,6 +27,8 @@ pub(crate) enum Shape {
     Same,
     /// Every value of the file's type has its equal in this type.
     Cast(DataType),
+    /// A value of the file's type has its equal in this type, or is an error.
+    Checked(DataType),
     Struct(Fields, Vec<Child>),
     List(FieldRef, Box<Shape>),
     /// Entries, then how key and value become the table's.
@@ -76,6 +81,7 @@ impl Shape {
             }
             (DataType::Null, ..) => Ok(Self::Nulls(shown.data_type().clone())),
             (found, _, wanted) => match widening(found, wanted) {
+                Ok(()) if may_not_fit(found, wanted) => Ok(Self::Checked(wanted.clone())),
                 Ok(()) => Ok(Self::Cast(wanted.clone())),
                 Err(reason) => Err(mismatch(file, shown, reason)),
             },
@@ -108,6 +114,7 @@ impl Shape {
         match self {
             Self::Same => Ok(Arc::clone(array)),
             Self::Cast(kind) => cast_with_options(array, kind, &STRICT),
+            Self::Checked(kind) => checked(array, kind).map_err(|it| ArrowError::ExternalError(Box::new(it))),
             Self::Nulls(kind) => Ok(new_null_array(kind, array.len())),
             Self::Struct(fields, children) => {
                 let parts = array.as_struct();
@@ -153,6 +160,23 @@ impl Child {
 
 /// Values that do not fit are errors, never nulls.
 const STRICT: CastOptions<'static> = CastOptions { safe: false, format_options: FormatOptions::new() };
+
+fn checked(array: &ArrayRef, kind: &DataType) -> Result<ArrayRef, Misfit> {
+    let array = match array.data_type() {
+        DataType::Dictionary(_, values) => cast_with_options(array, values, &STRICT),
+        _ => Ok(Arc::clone(array)),
+    };
+    let cast = |it: ArrayRef| match kind {
+        DataType::Timestamp(unit, zone) => instants::exact(&it, *unit, zone.clone()),
+        kind => cast_with_options(&it, kind, &STRICT),
+    };
+    array.and_then(cast).map_err(|it| Misfit(it.to_string()))
+}
+
+/// A value of a file that the table's type does not have. Travels as [`Mismatch`] does.
+#[derive(Debug, thiserror::Error)]
+#[error("it holds a value that the table's type does not have: {0}")]
+pub(crate) struct Misfit(String);
 
 /// The position of the table's field among a file's; `None` when the file does not have it.
 ///
@@ -252,6 +276,18 @@ fn widening(found: &DataType, wanted: &DataType) -> Result<(), &'static str> {
     match fits {
         true => Ok(()),
         false => Err("no widening leads from one to the other"),
+    }
+}
+
+/// Whether some values of `found`, which widens to `wanted`, have no equal there.
+fn may_not_fit(found: &DataType, wanted: &DataType) -> bool {
+    use DataType as T;
+    match (found, wanted) {
+        (T::Dictionary(_, values), wanted) => may_not_fit(values, wanted),
+        (T::Timestamp(from, _), T::Timestamp(to, _)) => from != to,
+        (T::Date32, T::Timestamp(..)) => true,
+        (T::Binary | T::LargeBinary | T::BinaryView, T::Utf8 | T::LargeUtf8 | T::Utf8View) => true,
+        _ => false,
     }
 }
 

@@ -18,6 +18,7 @@ use sqlparser::ast::{self, Query, TableFactor};
 use super::{Output, OutputKind, Place, Session, SessionOptions, variables};
 use crate::{
     error::of_datafusion,
+    provider::LakeTable,
     scan::VIRTUAL,
     sql::{
         Statement,
@@ -166,7 +167,13 @@ impl Session {
         let views = self.mutable_read().views.clone();
         let wanted = names::collect(&mut query, &views, &BTreeSet::new())?;
         match self.load(&state, &wanted).await?.as_slice() {
-            [table] if wanted.len() == 1 && !is_view(&query) => columns_batch(&table.provider.schema()),
+            [table] if wanted.len() == 1 && !is_view(&query) => {
+                // A scan promises nothing about nulls; the table does.
+                match table.provider.downcast_ref::<LakeTable>() {
+                    Some(table) => columns_batch(table.snapshot().schema()),
+                    None => columns_batch(&table.provider.schema()),
+                }
+            }
             _ => columns_batch(self.planned(whole).await?.plan.schema().inner()),
         }
     }

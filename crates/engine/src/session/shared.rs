@@ -1,8 +1,11 @@
 //! What every statement of a session shares and none changes.
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use lakebed_core::{
-    Error, Result,
+    Error, ErrorKind, Result,
     catalog::Catalog,
     commit::Publisher,
     env::Env,
@@ -25,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) publisher: Arc<dyn Publisher>,
     pub(crate) env: Env,
     pub(crate) time_zone: String,
+    /// Tables that are open already, by [`opened_at`](crate::sql::resolve::opened_at).
+    pub(crate) known: BTreeMap<String, Arc<dyn Table>>,
     /// System tables that formats add.
     own_system_tables: BTreeSet<String>,
 }
@@ -45,7 +50,8 @@ impl Shared {
         let own_system_tables = extensions.map(|it| it.name.to_owned()).collect();
         let SessionOptions { formats, locator, catalogs, publisher, env, time_zone, .. } = options;
         Tz::parse(&time_zone)?;
-        Ok(Self { formats, locator, catalogs, publisher, env, time_zone, own_system_tables })
+        let known = BTreeMap::new();
+        Ok(Self { formats, locator, catalogs, publisher, env, time_zone, known, own_system_tables })
     }
 
     /// The catalog and namespace that the parts before a table's name mean.
@@ -89,6 +95,21 @@ impl Shared {
             return (base.to_owned(), Some(system.to_lowercase()), Some(rev.to_owned()));
         }
         (name.to_owned(), None, None)
+    }
+
+    /// A name that was not found may have meant a system table: says which there are.
+    pub(crate) fn about_system(&self, err: Error, name: &str) -> Error {
+        let behind = name.rsplit_once('$').map(|(_, system)| system.split('@').next().unwrap_or_default());
+        let Some(system) = behind.filter(|it| err.kind() == ErrorKind::NotFound && !self.is_system(it)) else {
+            return err;
+        };
+        let known: Vec<&str> =
+            system::NAMES.iter().copied().chain(self.own_system_tables.iter().map(String::as_str)).collect();
+        let hint = match did_you_mean(&system.to_lowercase(), known.iter().copied()) {
+            Some(near) => format!("did you mean `${near}`?"),
+            None => format!("system tables are ${}", known.join(", $")),
+        };
+        Error::new(ErrorKind::NotFound, err.to_string()).with_hint(hint)
     }
 
     pub(crate) fn is_system(&self, name: &str) -> bool {

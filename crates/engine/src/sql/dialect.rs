@@ -4,7 +4,12 @@
 //! the trait's default, and syntax would be lost without a word; a test compares the two dialects question by question.
 use std::any::TypeId;
 
-use sqlparser::dialect::{Dialect, GenericDialect};
+use sqlparser::{
+    dialect::{Dialect, GenericDialect},
+    keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS},
+    parser::Parser,
+    tokenizer::Token,
+};
 
 /// What Lakebed speaks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,6 +37,19 @@ macro_rules! delegate {
 
             fn is_custom_operator_part(&self, ch: char) -> bool {
                 GenericDialect.is_custom_operator_part(ch)
+            }
+
+            /// `FORMAT json` that ends a statement is its clause, not a name for the last column.
+            fn is_column_alias(&self, word: &Keyword, parser: &mut Parser<'_>) -> bool {
+                let clause = *word == Keyword::FORMAT
+                    && matches!(parser.peek_nth_token_ref(0).token, Token::Word(_))
+                    && parser.peek_nth_token_ref(1).token == Token::EOF;
+                !clause && !RESERVED_FOR_COLUMN_ALIAS.contains(word)
+            }
+
+            /// `FROM t FINAL` asks for something, and must not become a name of `t`.
+            fn is_table_alias(&self, word: &Keyword, _: &mut Parser<'_>) -> bool {
+                *word != Keyword::FINAL && !RESERVED_FOR_TABLE_ALIAS.contains(word)
             }
 
             $(fn $asked(&self) -> bool {

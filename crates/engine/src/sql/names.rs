@@ -37,6 +37,13 @@ const MAX_VIEW_DEPTH: usize = 16;
 /// Relations in one FROM: joins make a plan as deep as they are many.
 const MAX_RELATIONS: usize = 512;
 
+/// Relations once every view and common table expression stands where it is named: each name of one is a copy of its
+/// plan, so that a short text can ask for billions.
+const MAX_EXPANDED: usize = 4096;
+
+/// Columns of one select list; `*` over subqueries of `*` multiplies them.
+const MAX_COLUMNS: usize = 100_000;
+
 /// What the second walk knows of a slot.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
@@ -59,8 +66,19 @@ pub(crate) struct Names<'a> {
     known: Vec<Known>,
     pub(super) exposed: Vec<BTreeSet<String>>,
     pub(super) scopes: Vec<Scope>,
-    ctes: Vec<(String, Columns)>,
+    ctes: Vec<Named>,
     view_depth: usize,
+    /// Relations so far, those of common table expressions once for each name of them.
+    expanded: usize,
+}
+
+/// A common table expression.
+#[derive(Debug, Clone)]
+struct Named {
+    name: String,
+    columns: Columns,
+    /// How many relations it stands for.
+    expanded: usize,
 }
 
 /// First walk: the tables `query` names, in the order of their slots.
@@ -106,6 +124,7 @@ impl<'a> Names<'a> {
             scopes: Vec::new(),
             ctes: Vec::new(),
             view_depth: 0,
+            expanded: 0,
         }
     }
 
@@ -146,25 +165,37 @@ impl<'a> Names<'a> {
 
     fn cte(&mut self, cte: &mut Cte, recursive: bool) -> Result<()> {
         let Cte { alias, query, .. } = cte;
+        let (name, before) = (alias.name.value.clone(), self.expanded);
         if !recursive {
-            let columns = self.query(query)?;
-            self.ctes.push((alias.name.value.clone(), renamed(columns, Some(alias))));
+            let columns = renamed(self.query(query)?, Some(alias));
+            self.ctes.push(Named { name, columns, expanded: self.expanded - before });
             return Ok(());
         }
         let index = self.ctes.len();
-        self.ctes.push((alias.name.value.clone(), None));
+        self.ctes.push(Named { name, columns: None, expanded: 0 });
         let columns = match (&query.with, query.body.as_mut()) {
             (None, SetExpr::SetOperation { left, right, .. }) => {
                 let columns = self.body(left)?;
                 // The recursive part reads rows shaped like those of the first part.
-                self.ctes[index].1 = renamed(columns.clone(), Some(alias));
+                self.ctes[index].columns = renamed(columns.clone(), Some(alias));
                 self.body(right)?;
                 self.order_result(query.order_by.as_mut(), &columns)?;
                 columns
             }
             _ => self.query(query)?,
         };
-        self.ctes[index].1 = renamed(columns, Some(alias));
+        self.ctes[index].columns = renamed(columns, Some(alias));
+        self.ctes[index].expanded = self.expanded - before;
+        Ok(())
+    }
+
+    /// Counts relations, before anything is made of them.
+    fn expand(&mut self, relations: usize) -> Result<()> {
+        self.expanded = self.expanded.saturating_add(relations);
+        if self.expanded > MAX_EXPANDED {
+            let message = format!("views and common table expressions stand for more than {MAX_EXPANDED} relations");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
         Ok(())
     }
 
@@ -271,6 +302,10 @@ impl<'a> Names<'a> {
                         Some(more) => columns.extend(more),
                         None => return Ok(None),
                     }
+                    if columns.len() > MAX_COLUMNS {
+                        let message = format!("more than {MAX_COLUMNS} columns in one select list");
+                        return Err(Error::new(ErrorKind::Limit, message));
+                    }
                 }
             }
         }
@@ -311,6 +346,7 @@ impl<'a> Names<'a> {
     }
 
     fn factor(&mut self, factor: &mut TableFactor, left: &mut Scope) -> Result<Vec<Relation>> {
+        self.expand(1)?;
         match factor {
             TableFactor::Table { args: None, .. } => self.table(factor),
             TableFactor::Table { name, alias, args: Some(args), .. } if self.is_foreign(name) => {
@@ -387,8 +423,9 @@ impl<'a> Names<'a> {
         };
         if let (None, [ObjectNamePart::Identifier(ident)]) = (slot_of(with_hints), name.0.as_slice()) {
             let text = ident.value.clone();
-            if let Some((cte, columns)) = self.find_cte(&text) {
+            if let Some(Named { name: cte, columns, expanded }) = self.find_cte(&text) {
                 no_version(version.as_ref(), "a common table expression", &text)?;
+                self.expand(expanded)?;
                 *name = ObjectName(vec![ObjectNamePart::Identifier(quoted(&cte))]);
                 let qualifier = vec![alias.as_ref().map_or(cte, |it| it.name.value.clone())];
                 return Ok(vec![Relation { qualifier, columns: renamed(columns, alias.as_ref()), slot: None }]);
@@ -424,9 +461,9 @@ impl<'a> Names<'a> {
         relations
     }
 
-    fn find_cte(&self, name: &str) -> Option<(String, Columns)> {
+    fn find_cte(&self, name: &str) -> Option<Named> {
         let newest_first = || self.ctes.iter().rev();
-        newest_first().find(|it| it.0 == name).or_else(|| newest_first().find(|it| same(&it.0, name))).cloned()
+        newest_first().find(|it| it.name == name).or_else(|| newest_first().find(|it| same(&it.name, name))).cloned()
     }
 
     /// First walk: gives a table or table function its slot. Second walk: finds what was loaded into it.

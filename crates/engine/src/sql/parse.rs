@@ -340,6 +340,10 @@ fn eat(parser: &mut Parser<'_>, text: &str) -> bool {
 fn end(parser: &mut Parser<'_>) -> Result<()> {
     match parser.peek_token_ref().token {
         Token::EOF => Ok(()),
+        _ if word_ahead(parser, 0, "FINAL") => {
+            let error = Error::unsupported("FINAL after a table is not supported");
+            Err(error.with_hint("leave it out: the rows of a version are final"))
+        }
         _ => expected("end of statement", parser),
     }
 }

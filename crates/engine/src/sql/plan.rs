@@ -3,10 +3,7 @@
 //! DataFusion's planner asks for everything by name, synchronously. A table reference carries the number of its slot,
 //! so [`Slots`] answers with what was loaded there and never by name; a name that reaches
 //! [`Planner::get_table_source`] is one that nobody loaded.
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use arrow_schema::{DataType, SchemaRef};
 use datafusion::{
@@ -43,14 +40,12 @@ pub(crate) struct Loaded {
 pub(crate) struct Planner<'a> {
     state: &'a SessionState,
     relations: Vec<Arc<dyn RelationPlanner>>,
-    /// Targets of statements that write, by name. Never planned as relations.
-    targets: HashMap<TableReference, Arc<dyn TableSource>>,
 }
 
 impl<'a> Planner<'a> {
     /// `exposed` names the virtual columns of each loaded table that the statement uses.
     pub(crate) fn new(state: &'a SessionState, loaded: Vec<Loaded>, exposed: Vec<BTreeSet<String>>) -> Self {
-        Self { state, relations: vec![Arc::new(Slots { loaded, exposed })], targets: HashMap::new() }
+        Self { state, relations: vec![Arc::new(Slots { loaded, exposed })] }
     }
 
     pub(crate) fn plan(&self, statement: ast::Statement) -> Result<LogicalPlan> {
@@ -127,10 +122,7 @@ fn projection(schema: &SchemaRef, exposed: &BTreeSet<String>) -> Option<Vec<usiz
 
 impl ContextProvider for Planner<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        match self.targets.get(&name) {
-            Some(source) => Ok(Arc::clone(source)),
-            None => plan_err!("table `{name}` was not loaded"),
-        }
+        plan_err!("table `{name}` was not loaded")
     }
 
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {

@@ -59,7 +59,8 @@ struct Found {
 impl<'a> Loader<'a> {
     pub(crate) fn new(shared: &'a Shared, place: Place, time_zone: String, state: &'a SessionState) -> Self {
         let now = shared.env.clock.now();
-        Self { shared, place, time_zone, state, now, opened: BTreeMap::new(), snapshots: BTreeMap::new() }
+        let opened = shared.known.clone();
+        Self { shared, place, time_zone, state, now, opened, snapshots: BTreeMap::new() }
     }
 
     pub(crate) async fn load(&mut self, wanted: &Wanted) -> Result<Loaded> {
@@ -72,7 +73,8 @@ impl<'a> Loader<'a> {
             return Ok(Loaded { reference: reference(&wanted.name), provider });
         }
         let mut pin = wanted.version.as_ref().map(|it| pins::of_clause(it, self)).transpose()?;
-        let found = self.find(&wanted.name, wanted.literal).await?;
+        let found = self.find(&wanted.name, wanted.literal).await;
+        let found = found.map_err(|it| self.shared.about_system(it, wanted.name.last().map_or("", String::as_str)))?;
         if let Some(rev) = found.rev {
             pins::set(&mut pin, Pin::Rev(rev))?;
         }
@@ -200,7 +202,7 @@ impl<'a> Loader<'a> {
 
     /// The table at a place, of a format that is given or found.
     pub(crate) async fn at_path(&mut self, location: &str, format: Option<&str>) -> Result<Arc<dyn Table>> {
-        let key = format!("{}:{location}", format.unwrap_or_default().to_lowercase());
+        let key = opened_at(location, format);
         if let Some(table) = self.opened.get(&key) {
             return Ok(Arc::clone(table));
         }
@@ -221,7 +223,7 @@ impl<'a> Loader<'a> {
     }
 
     async fn open(&mut self, key: String, format: &Arc<dyn TableFormat>, at: TableLocation) -> Result<Arc<dyn Table>> {
-        let table = format.open(at).await?;
+        let table = format.open(at).await.map_err(nowhere)?;
         self.opened.insert(key, Arc::clone(&table));
         Ok(table)
     }
@@ -264,6 +266,19 @@ async fn unknown(catalog: &dyn Catalog, ident: &TableIdent, err: Error) -> Error
     match did_you_mean(&ident.name, tables.iter().map(|it| it.name.as_str())) {
         Some(near) => Error::new(ErrorKind::NotFound, err.to_string()).with_hint(format!("did you mean `{near}`?")),
         None => err,
+    }
+}
+
+/// What a table opened at a place is known by.
+pub(crate) fn opened_at(location: &str, format: Option<&str>) -> String {
+    format!("{}:{location}", format.unwrap_or_default().to_lowercase())
+}
+
+/// A place without a table has no versions to look at.
+fn nowhere(err: Error) -> Error {
+    match err.kind() == ErrorKind::NotFound && err.hint().is_none() {
+        true => err.with_hint("check the path"),
+        false => err,
     }
 }
 

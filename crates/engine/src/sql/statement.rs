@@ -20,11 +20,6 @@ impl Statement {
     pub fn text(&self) -> &str {
         &self.text
     }
-
-    /// Whether the statement changes tables or catalogs. This build refuses those; see [`Kind::Write`].
-    pub fn writes(&self) -> bool {
-        matches!(self.kind, Kind::Write(_))
-    }
 }
 
 impl fmt::Display for Statement {

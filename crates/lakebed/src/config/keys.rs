@@ -42,7 +42,7 @@ const fn key(name: &'static str, shape: Shape, default: Option<&'static str>, ab
 pub const KEYS: &[Key] = &[
     key("color", Shape::Choice(&["auto", "always", "never"]), Some("auto"), "colours on the terminal"),
     key("format", Shape::Choice(FORMATS), None, "output format; table on a terminal, tsv in a pipe"),
-    key("memory", Shape::Bytes, None, "limit for sorts, joins and aggregates, as 2GiB"),
+    key("memory", Shape::Bytes, None, "limit for queries, as 2GiB; half of the machine's memory by default"),
     key("paths.allow", Shape::List, None, "places outside a table that its metadata may name"),
     key("progress", Shape::Choice(&["auto", "always", "never"]), Some("auto"), "progress bars on stderr"),
     key("read_only", Shape::Bool, Some("false"), "refuse every write"),

@@ -4,5 +4,6 @@
 mod catalog;
 mod corpus;
 mod fake;
+mod schema_change;
 mod slt;
 mod stores;

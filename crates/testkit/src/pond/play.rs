@@ -6,12 +6,12 @@ use futures::TryStreamExt;
 use lakebed_core::{
     Error, ErrorKind, Result,
     change::{Change, Claim, RowDelta},
-    commit::{self, Committed, Intent, Publisher, StoragePublisher, Write},
+    commit::{self, Committed, Intent, Publisher, Write},
     conflict::{ConflictPolicy, Isolation},
     env::Env,
     expr::{ColumnPath, Predicate, Scalar},
     file::{ColumnStats, DataFile, DeleteFile, DeletePlace, Encoding, FileKey},
-    format::{CreateTable, OpenOptions, TableFormat, TableLocation},
+    format::{CreateTable, TableFormat, TableLocation},
     path::FilePath,
     scan::{Scan, ScanTask},
     storage::{Put, Storage},
@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     batch::{parquet_bytes, to_batch},
-    env, reference,
+    conformance, env, reference,
     rows::Rows,
     seed::Seed,
     store::FaultyStore,
@@ -157,17 +157,19 @@ impl Played {
     }
 
     pub async fn create(storage: Storage, env: Env, spec: &PondSpec) -> Result<Self> {
-        let publisher: Arc<dyn Publisher> = Arc::new(StoragePublisher);
-        let at = location(&storage, &publisher, &env);
-        let table = Pond.create(at, spec.create()).await?;
-        Ok(Self { table, storage, publisher, env })
+        let at = conformance::location(storage, &env);
+        Ok(Self::at(Pond.create(at.clone(), spec.create()).await?, at))
     }
 
     /// The same table, opened anew: another process, its storage and its world.
     pub async fn open(storage: Storage, env: Env) -> Result<Self> {
-        let publisher: Arc<dyn Publisher> = Arc::new(StoragePublisher);
-        let table = Pond.open(location(&storage, &publisher, &env)).await?;
-        Ok(Self { table, storage, publisher, env })
+        let at = conformance::location(storage, &env);
+        Ok(Self::at(Pond.open(at.clone()).await?, at))
+    }
+
+    /// The table with the world it was opened in.
+    pub(super) fn at(table: Arc<dyn Table>, at: TableLocation) -> Self {
+        Self { table, storage: at.storage, publisher: at.publisher, env: at.env }
     }
 
     /// The rows of a version, read by the reference.
@@ -346,15 +348,6 @@ impl Played {
     pub async fn restore(&self, to: AsOf) -> Result<Committed> {
         let write = self.begin(Action::Restore).await?;
         self.commit(&write, &[Change::Restore(to)]).await
-    }
-}
-
-fn location(storage: &Storage, publisher: &Arc<dyn Publisher>, env: &Env) -> TableLocation {
-    TableLocation {
-        storage: storage.clone(),
-        publisher: Arc::clone(publisher),
-        env: env.clone(),
-        options: OpenOptions::default(),
     }
 }
 

@@ -27,12 +27,7 @@ impl PondSubject {
     fn played(table: &dyn Table, env: &Env) -> Played {
         // The table is only borrowed here; a handle is its location, so another one is the same.
         let at = crate::conformance::location(table.storage().clone(), env);
-        Played {
-            table: Arc::new(super::PondTable::new(at.clone())),
-            storage: at.storage,
-            publisher: at.publisher,
-            env: at.env,
-        }
+        Played::at(Arc::new(super::PondTable::new(at.clone())), at)
     }
 }
 

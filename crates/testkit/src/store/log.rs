@@ -18,13 +18,7 @@ pub struct Io {
 ///
 /// Latency is what a wave costs; calls of one wave could have been under way together.
 pub fn waves(log: &[Io]) -> usize {
-    let mut wave_of: Vec<usize> = Vec::with_capacity(log.len());
-    for io in log {
-        let ended_before =
-            log.iter().zip(&wave_of).filter(|(other, _)| other.ended.is_some_and(|end| end < io.started));
-        wave_of.push(1 + ended_before.map(|(_, wave)| *wave).max().unwrap_or(0));
-    }
-    wave_of.into_iter().max().unwrap_or(0)
+    lakebed_core::storage::waves(log.iter().map(|it| (it.started, it.ended)))
 }
 
 #[cfg(test)]

@@ -9,14 +9,13 @@ const LONGER: [(&str, &str); 0] = [];
 
 /// Where serde derives may stand beside `spec/`, in the file or in the folder of its name: what crosses a wire, with the
 /// reason.
-const PLAIN_DATA: [(&str, &str); 10] = [
+const PLAIN_DATA: [(&str, &str); 9] = [
     ("crates/core/src/expr.rs", "predicates travel with tasks"),
     ("crates/core/src/file.rs", "files travel with tasks"),
     ("crates/core/src/format.rs", "names a format on another machine"),
     ("crates/core/src/path.rs", "paths travel with tasks"),
     ("crates/core/src/scan.rs", "tasks travel"),
     ("crates/core/src/version.rs", "versions travel with tasks"),
-    ("crates/core/src/toy.rs", "a toy format for core's own tests"),
     ("crates/delta/src/log/actions.rs", "borrows from the line it reads"),
     ("crates/delta/src/stats/json.rs", "one statistics text"),
     ("crates/delta/src/timeline/refs.rs", "tags are a metadata domain of ours"),
@@ -24,7 +23,8 @@ const PLAIN_DATA: [(&str, &str); 10] = [
 
 pub(super) fn check(sources: &[Source]) -> Vec<Complaint> {
     let rust = sources.iter().filter(|it| it.name.starts_with("crates/") && it.name.ends_with(".rs"));
-    rust.flat_map(|it| [length(it), opening(it), publishing(it), serde(it)].into_iter().flatten()).collect()
+    rust.flat_map(|it| [length(it), opening(it), publishing(it), deleting(it), serde(it)].into_iter().flatten())
+        .collect()
 }
 
 fn length(source: &Source) -> Option<Complaint> {
@@ -46,10 +46,33 @@ fn publishing(source: &Source) -> Option<Complaint> {
     if source.is_test() || forwards || home.iter().any(|it| source.name.starts_with(it)) {
         return None;
     }
-    let call = [".publ", "ish("].concat();
-    let line = source.text.lines().position(|it| it.contains(&call) && !it.trim_start().starts_with("//"))?;
-    let what = "only `commit` and `maintain::run` publish".to_owned();
-    Some(Complaint { line: line + 1, ..Complaint::of(source, what) })
+    calls(source, &[[".publ", "ish("].concat()], "only `commit` and `maintain::run` publish")
+}
+
+/// Files that may delete objects, with the reason; a store that hands deletes on to another is no caller.
+const DELETING: [(&str, &str); 4] = [
+    ("crates/core/src/maintain/apply.rs", "the one path: a batch of a plan, after refs and head were read again"),
+    ("crates/core/src/storage/", "carries it out"),
+    ("crates/testkit/src/pond/table.rs", "an abandoned write takes its own marker back"),
+    ("crates/testkit/src/store.rs", "hands it on, one by one"),
+];
+
+/// Only upkeep deletes what a table may need.
+fn deleting(source: &Source) -> Option<Complaint> {
+    if source.is_test() || DELETING.iter().any(|(name, _)| source.name.starts_with(name)) {
+        return None;
+    }
+    let names = [".delete", ".delete_stream", "remove_file", "remove_dir_all"];
+    calls(source, &names.map(|it| format!("{it}(")), "only `maintain::run` deletes: make it a step of a plan")
+}
+
+/// The first line outside comments, and before the tests of the file, that makes one of `calls`.
+fn calls(source: &Source, calls: &[String], what: &str) -> Option<Complaint> {
+    let code = source.text.lines().take_while(|it| it.trim() != "#[cfg(test)]");
+    let line = code
+        .enumerate()
+        .find(|(_, it)| !it.trim_start().starts_with("//") && calls.iter().any(|call| it.contains(call)))?;
+    Some(Complaint { line: line.0 + 1, ..Complaint::of(source, what) })
 }
 
 /// In floors 0 to 2, wire types stay in `spec/`.
@@ -86,6 +109,10 @@ mod tests {
         let publishes = ["//! No.\nit.publ", "ish(x)"].concat();
         assert_eq!(said("crates/engine/src/a.rs", &publishes).len(), 1);
         assert_eq!(said("crates/core/src/commit/attempts.rs", &publishes).len(), 0);
+        let deletes = "//! No.\nstorage.delete(&files)";
+        assert_eq!(said("crates/delta/src/a.rs", deletes).len(), 1);
+        assert_eq!(said("crates/core/src/maintain/apply.rs", deletes).len(), 0);
+        assert_eq!(said("crates/delta/src/a.rs", &format!("//! Yes.\n#[cfg(test)]\nmod tests {{\n{deletes}")).len(), 0);
         let derives = "//! No.\n#[derive(Debug, Deserialize)]\n";
         assert_eq!(said("crates/delta/src/a.rs", derives), ["serde derives belong into `spec/`"]);
         assert_eq!(said("crates/delta/src/spec/a.rs", derives), [""; 0]);

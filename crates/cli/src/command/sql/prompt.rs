@@ -106,7 +106,7 @@ async fn obey(runner: &mut Runner<'_>, line: &str) -> Result<(), Failure> {
         Some(Command::Tables) => runner.script("SHOW TABLES").await,
         Some(Command::Describe(name)) => runner.script(&format!("DESCRIBE {name}")).await,
         Some(Command::Include(path)) => {
-            let text = script(runner.door, Path::new(path))?;
+            let text = script(runner.door, Path::new(path)).await?;
             runner.script(&text).await
         }
         Some(Command::Format(name)) => {

@@ -15,6 +15,8 @@ pub(in crate::storage) enum DiskError {
     NotRegular { path: String },
     #[error("folders nest deeper than {limit} levels at `{path}`")]
     TooDeep { path: String, limit: usize },
+    #[error("`{path}` has only {bytes} bytes, fewer than its metadata say")]
+    Short { path: String, bytes: u64 },
     /// A write that failed before its object could have become visible.
     #[error("`{path}` was not written: {source}")]
     Unsent { path: String, source: io::Error },
@@ -23,6 +25,15 @@ pub(in crate::storage) enum DiskError {
 }
 
 impl DiskError {
+    /// The link that was in the way, by its key.
+    pub(in crate::storage) fn link(err: &StoreError) -> Option<&str> {
+        let StoreError::Generic { source, .. } = err else { return None };
+        match source.downcast_ref()? {
+            Self::Link { link } => Some(link),
+            _ => None,
+        }
+    }
+
     /// Whether a write with this error surely left nothing visible.
     pub(in crate::storage) fn unsent(&self) -> bool {
         !matches!(self, Self::Io { .. })
@@ -33,6 +44,7 @@ impl DiskError {
         let kind = match self {
             Self::Link { .. } | Self::NotRegular { .. } => ErrorKind::Refused,
             Self::TooDeep { .. } => ErrorKind::Limit,
+            Self::Short { .. } => ErrorKind::Corrupt,
             Self::Unsent { source, .. } | Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Unauthorized,
                 io::ErrorKind::InvalidFilename => ErrorKind::Invalid,

@@ -52,7 +52,7 @@ impl Walk {
         Self { jail, prefix: text(prefix), offset: text(offset), levels: None }
     }
 
-    /// The next objects; `None` at the end. After an error there is nothing more.
+    /// The next objects, with an error for each link; `None` at the end. After any other error there is nothing more.
     pub(super) fn batch(&mut self) -> Option<Vec<Result<ObjectMeta>>> {
         let mut batch = Vec::new();
         match self.fill(&mut batch) {
@@ -93,6 +93,8 @@ impl Walk {
                         break;
                     }
                 }
+                // Left out, a linked commit would silently be an older table.
+                FileType::Symlink => batch.push(Err(DiskError::Link { link: key }.into())),
                 _ => batch.extend(object(level, &entry.name, key)?.map(Ok)),
             }
         }
@@ -178,7 +180,7 @@ fn sorted_name(entry: &Entry) -> impl Iterator<Item = u8> {
     entry.name.bytes().chain((entry.kind == FileType::Directory).then_some(b'/'))
 }
 
-/// Files and folders. Pipes, sockets and devices are no objects; names that no key can spell are left alone.
+/// Files and folders, and links wherever they sort. Pipes, sockets and devices are no objects; names that no key can spell are left alone.
 fn entries(folder: &OwnedFd, key: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(folder).map_err(|it| reading(key, it))? {
@@ -200,11 +202,10 @@ fn entries(folder: &OwnedFd, key: &str, wanted: Wanted<'_>) -> Result<Vec<Entry>
             kind => kind,
         };
         match kind {
+            FileType::Symlink => entries.push(Entry { name: name.to_owned(), kind }),
             FileType::RegularFile | FileType::Directory if wanted.holds(name, kind) => {
                 entries.push(Entry { name: name.to_owned(), kind });
             }
-            // Left out, a linked commit would silently be an older table.
-            FileType::Symlink => return Err(DiskError::Link { link: child(key, name) }.into()),
             _ => (),
         }
     }
@@ -231,6 +232,7 @@ pub(super) fn folder(jail: &Jail, prefix: &str) -> Result<ListResult> {
         let key = child(&level.key, &entry.name);
         match entry.kind {
             FileType::Directory => listed.common_prefixes.push(Path::parse(&key)?),
+            FileType::Symlink => return Err(DiskError::Link { link: key }.into()),
             _ => listed.objects.extend(object(&level, &entry.name, key)?),
         }
     }

@@ -150,7 +150,11 @@ fn get(jail: &Jail, key: Path, options: &GetOptions) -> Result<GetResult> {
     let meta = read::meta(key, &stat)?;
     options.check_preconditions(&meta)?;
     let range = match &options.range {
-        Some(wanted) => wanted.as_range(meta.size).map_err(error::generic)?,
+        Some(wanted) => {
+            wanted.is_valid().map_err(error::generic)?;
+            let short = |_| DiskError::Short { path: meta.location.to_string(), bytes: meta.size };
+            wanted.as_range(meta.size).map_err(short)?
+        }
         None => 0..meta.size,
     };
     let payload = body(jail, file, &meta, &range, options.head)?;

@@ -6,19 +6,12 @@ use chrono::DateTime;
 use object_store::{ObjectMeta, Result, path::Path};
 use rustix::{buffer::spare_capacity, fs::Stat, io::Errno};
 
-use super::error::{DiskError, generic, reading};
+use super::error::{DiskError, reading};
 
 /// Ranges closer than this are read in one call: copying the gap costs less than the call.
 const GAP: u64 = 4 * 1024;
 /// Larger reads are not joined: each joined range keeps the whole buffer alive.
 const JOINED: u64 = 8 * 1024 * 1024;
-
-#[derive(Debug, thiserror::Error)]
-#[error("Out of range of file {path}: it ends before byte {end}")]
-struct OutOfRange {
-    path: String,
-    end: u64,
-}
 
 pub(super) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
@@ -40,14 +33,14 @@ pub(super) fn etag(stat: &Stat) -> String {
 
 /// The bytes of one range, which lies within the file.
 pub(super) fn range(file: &OwnedFd, key: &str, range: &Range<u64>) -> Result<Bytes> {
-    let too_large = || generic(OutOfRange { path: key.to_owned(), end: range.end });
-    let wanted = range.end.checked_sub(range.start).and_then(|it| usize::try_from(it).ok()).ok_or_else(too_large)?;
+    let wanted = usize::try_from(range.end - range.start).map_err(|_| reading(key, Errno::NOMEM))?;
     let mut bytes = Vec::with_capacity(wanted);
     while bytes.len() < wanted {
         // The allocator may have given more room than was asked for: `truncate` below cuts what that reads.
         let at = range.start + bytes.len() as u64;
         match rustix::io::pread(file, spare_capacity(&mut bytes), at) {
-            Ok(0) => return Err(too_large()),
+            // It was cut meanwhile.
+            Ok(0) => return Err(DiskError::Short { path: key.to_owned(), bytes: at }.into()),
             Ok(_) => (),
             Err(Errno::INTR) => (),
             Err(errno) => return Err(reading(key, errno)),
@@ -59,8 +52,8 @@ pub(super) fn range(file: &OwnedFd, key: &str, range: &Range<u64>) -> Result<Byt
 
 /// The bytes of each of `ranges`, in their order; near ones are read together.
 pub(super) fn ranges(file: &OwnedFd, key: &str, size: u64, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-    if let Some(bad) = ranges.iter().find(|it| it.end > size || it.start > it.end) {
-        return Err(generic(OutOfRange { path: key.to_owned(), end: bad.end }));
+    if ranges.iter().any(|it| it.end > size || it.start > it.end) {
+        return Err(DiskError::Short { path: key.to_owned(), bytes: size }.into());
     }
     let mut order: Vec<usize> = (0..ranges.len()).collect();
     order.sort_unstable_by_key(|&it| ranges[it].start);

@@ -136,8 +136,17 @@ async fn links_are_refused_by_name_wherever_they_stand() {
         let err = at.create(key, "x").await.unwrap_err();
         assert!(matches!(disk_error(&err), DiskError::Link { .. }), "{key}: {err}");
     }
-    let err = at.disk.list(None).try_collect::<Vec<_>>().await.unwrap_err();
+    let err = at.disk.list_with_delimiter(None).await.unwrap_err();
     assert!(matches!(disk_error(&err), DiskError::Link { .. }), "{err}");
+    // A listing names each in its place, whatever it was asked to begin after, and goes on.
+    for (offset, expected) in [("", "d/also! d/inside dir! file! loop!"), ("d/inside", "d/also! dir! file! loop!")] {
+        let listed: Vec<Result<ObjectMeta>> = at.disk.list_with_offset(None, &path(offset)).collect().await;
+        let shown = |it: &Result<ObjectMeta>| match it {
+            Ok(meta) => meta.location.to_string(),
+            Err(err) => format!("{}!", DiskError::link(err).unwrap()),
+        };
+        assert_eq!(listed.iter().map(shown).collect::<Vec<_>>().join(" "), expected, "after {offset}");
+    }
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
     assert_eq!(fs::read_to_string(outside.path().join("secret")).unwrap(), "secret");
 }
@@ -308,7 +317,9 @@ async fn ranges_are_exact_and_bounded_by_the_file() {
         assert_eq!(read, body.as_bytes()[range.start as usize..range.end as usize], "{range:?}");
     }
     let refused = at.disk.get_ranges(&path("x"), &[0..1, 0..100_001]).await.unwrap_err();
-    assert!(refused.to_string().contains("Out of range"), "{refused}");
+    assert!(matches!(disk_error(&refused), DiskError::Short { bytes: 100_000, .. }), "{refused}");
+    let behind = at.disk.get_range(&path("x"), 999_999_999_992..1_000_000_000_000).await.unwrap_err();
+    assert!(matches!(disk_error(&behind), DiskError::Short { bytes: 100_000, .. }), "{behind}");
     for range in [GetRange::Bounded(3..6), GetRange::Offset(99_990), GetRange::Suffix(4)] {
         let options = GetOptions { range: Some(range), ..GetOptions::default() };
         let got = at.disk.get_opts(&path("x"), options).await.unwrap();
@@ -382,11 +393,65 @@ fn steps_refuse_what_one_call_refuses() {
     assert!(open("a/../a").is_err() && open("nothing").is_err());
 }
 
+type Work = Box<dyn Fn(Arc<dyn ObjectStore>) -> futures::future::BoxFuture<'static, ()>>;
+
+fn work<F: Future<Output = ()> + Send + 'static>(act: impl Fn(Arc<dyn ObjectStore>) -> F + 'static) -> Work {
+    Box::new(move |store| act(store).boxed())
+}
+
+fn readings() -> [(&'static str, Work); 5] {
+    let ranges =
+        |count: u64, from: u64, bytes: u64| (0..count).map(|it| it * from..it * from + bytes).collect::<Vec<_>>();
+    let (chunks, adjacent) = (ranges(64, 60_000, 40_000), ranges(64, 16_000, 16_000));
+    let read = |ranges: Vec<Range<u64>>| {
+        work(move |store| {
+            let ranges = ranges.clone();
+            async move {
+                for _ in 0..20 {
+                    store.get_ranges(&path("big"), &ranges).await.unwrap();
+                }
+            }
+        })
+    };
+    [
+        (
+            "200 small gets",
+            work(|store| async move {
+                for it in 0..200 {
+                    store.get(&path(&format!("log/{it:05}.json"))).await.unwrap().bytes().await.unwrap();
+                }
+            }),
+        ),
+        (
+            "200 ranged gets",
+            work(|store| async move {
+                for it in 0..200 {
+                    store.get_range(&path("big"), it * 1_000..it * 1_000 + 8_000).await.unwrap();
+                }
+            }),
+        ),
+        ("20×64 ranges", read(chunks)),
+        ("20×64 adjacent ranges", read(adjacent)),
+        (
+            "20 lists of 200",
+            work(|store| async move {
+                for _ in 0..20 {
+                    store.list(Some(&path("log"))).try_collect::<Vec<_>>().await.unwrap();
+                }
+            }),
+        ),
+    ]
+}
+
 /// Reading through us must not cost more than through `object_store`'s own local store.
+///
+/// Whoever shares the machine disturbs single times, so each reading is taken in turns, and again, until the best of ours
+/// and the best of theirs compare; one that stays slow stays slow however often it is taken.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a test measures real time")]
 async fn reading_is_not_slower_than_object_store() {
     use std::time::Instant;
+    const TURNS: usize = 60;
     let at = place();
     at.file("big", &"x".repeat(4 << 20));
     for it in 0..200 {
@@ -394,43 +459,19 @@ async fn reading_is_not_slower_than_object_store() {
     }
     let theirs: Arc<dyn ObjectStore> = Arc::new(LocalFileSystem::new_with_prefix(at.folder.path()).unwrap());
     let ours: Arc<dyn ObjectStore> = Arc::new(at.disk.clone());
-    let chunks: Vec<Range<u64>> = (0..64).map(|it| it * 60_000..it * 60_000 + 40_000).collect();
-    let adjacent: Vec<Range<u64>> = (0..64).map(|it| it * 16_000..(it + 1) * 16_000).collect();
-    let mut best = [[Duration::MAX; 5]; 2];
-    for _ in 0..7 {
-        for (store, best) in [&ours, &theirs].into_iter().zip(&mut best) {
-            let timed = |from: Instant, slot: &mut Duration| *slot = (*slot).min(from.elapsed());
-            let from = Instant::now();
-            for it in 0..200 {
-                store.get(&path(&format!("log/{it:05}.json"))).await.unwrap().bytes().await.unwrap();
+    for (name, read) in readings() {
+        let mut best = [Duration::MAX; 2];
+        for turn in 0..TURNS {
+            for (store, best) in [&ours, &theirs].into_iter().zip(&mut best) {
+                let from = Instant::now();
+                read(Arc::clone(store)).await;
+                *best = (*best).min(from.elapsed());
             }
-            timed(from, &mut best[0]);
-            let from = Instant::now();
-            for it in 0..200 {
-                store.get_range(&path("big"), it * 1_000..it * 1_000 + 8_000).await.unwrap();
+            if turn >= 4 && best[0] < best[1] * 3 {
+                break;
             }
-            timed(from, &mut best[1]);
-            let from = Instant::now();
-            for _ in 0..20 {
-                store.get_ranges(&path("big"), &chunks).await.unwrap();
-            }
-            timed(from, &mut best[2]);
-            let from = Instant::now();
-            for _ in 0..20 {
-                store.get_ranges(&path("big"), &adjacent).await.unwrap();
-            }
-            timed(from, &mut best[3]);
-            let from = Instant::now();
-            for _ in 0..20 {
-                store.list(Some(&path("log"))).try_collect::<Vec<_>>().await.unwrap();
-            }
-            timed(from, &mut best[4]);
         }
-    }
-    let names = ["200 small gets", "200 ranged gets", "20×64 ranges", "20×64 adjacent ranges", "20 lists of 200"];
-    for (at, name) in names.iter().enumerate() {
-        println!("{name}: ours {:?}, object_store {:?}", best[0][at], best[1][at]);
-        // Wide, since tests share the machine; the figures are printed for people.
-        assert!(best[0][at] < best[1][at] * 3, "{name}");
+        println!("{name}: ours {:?}, object_store {:?}", best[0], best[1]);
+        assert!(best[0] < best[1] * 3, "{name}: ours {:?}, object_store {:?}", best[0], best[1]);
     }
 }

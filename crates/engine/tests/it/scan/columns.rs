@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, Date32Array, Decimal128Array, Float32Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    ListArray, MapArray, RecordBatch, StringArray, StructArray, TimestampMillisecondArray, types::Int32Type,
+    ListArray, MapArray, RecordBatch, StringArray, StructArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    types::Int32Type,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
 use lakebed_core::{
@@ -12,6 +13,8 @@ use lakebed_core::{
     scan::{FIELD_ID, INITIAL_DEFAULT, MatchBy, PHYSICAL_NAME},
     version::Millis,
 };
+
+use object_store::ObjectStoreExt as _;
 
 use super::world::{World, column, field, numbers, partitioned, pushing, query, text, try_query};
 
@@ -302,4 +305,72 @@ async fn moved_rows_keep_their_ids() {
     let found = query(&world.session(|it| it), "select _row_id, _row_commit_version from t order by id").await;
     assert_eq!(column(&found, 0), [7, 51, 9, 60]);
     assert_eq!(column(&found, 1), [1, 4, 2, 5]);
+}
+
+#[tokio::test]
+async fn instants_are_exact_or_an_error_that_names_the_file() {
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+    let nanos = |values: Vec<i64>| Arc::new(TimestampNanosecondArray::from(values).with_timezone("UTC")) as ArrayRef;
+    let millis = |values: Vec<i64>| Arc::new(TimestampMillisecondArray::from(values).with_timezone("UTC")) as ArrayRef;
+    let cases: [(ArrayRef, Option<&[i64]>); 7] = [
+        (nanos(vec![1_000, -1_000, i64::MAX - 807]), Some(&[1, -1, 9_223_372_036_854_775])),
+        (nanos(vec![1_000, 1_001]), None),
+        (nanos(vec![-1]), None),
+        (millis(vec![1, -1]), Some(&[1_000, -1_000])),
+        (millis(vec![i64::MAX / 1_000 + 1]), None),
+        (Arc::new(Date32Array::from(vec![1, -1])), Some(&[86_400_000_000, -86_400_000_000])),
+        (Arc::new(Date32Array::from(vec![i32::MAX])), None),
+    ];
+    for (at, (values, expected)) in cases.into_iter().enumerate() {
+        let kind = match values.data_type() {
+            DataType::Date32 => DataType::Timestamp(TimeUnit::Microsecond, None),
+            _ => micros.clone(),
+        };
+        let mut world = World::new(MatchBy::Name, Schema::new(vec![field("at", kind, &[])]));
+        let rows = batch(vec![(field("at", values.data_type().clone(), &[]), values)]);
+        world.add_file(world.small("odd.parquet", rows).await);
+        let context = world.session(|it| pushing(it, "off"));
+        match (expected, try_query(&context, "select at from t").await) {
+            (Some(expected), Ok(found)) => assert_eq!(numbers(&found), expected, "case {at}"),
+            (None, Err(err)) => {
+                assert_eq!(err.kind(), ErrorKind::Corrupt, "case {at}: {err}");
+                assert!(err.to_string().contains("odd.parquet"), "case {at}: {err}");
+            }
+            (expected, found) => panic!("case {at}: {expected:?}, not {found:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_another_size_is_named_with_both_sizes() {
+    let mut world = World::new(MatchBy::Name, Schema::new(vec![field("a", DataType::Int32, &[])]));
+    let mut file = world.small("short.parquet", batch(vec![(field("a", DataType::Int32, &[]), ints([1]))])).await;
+    let actual = file.bytes.to_string();
+    file.bytes = 1_000_000_000_000;
+    world.add_file(file);
+    let err = try_query(&world.session(|it| it), "select a from t").await.unwrap_err();
+    assert_eq!(err.kind(), ErrorKind::Corrupt, "{err}");
+    for part in ["short.parquet", "1000000000000", &actual] {
+        assert!(err.to_string().contains(part), "{err} lacks {part}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_replaced_after_its_footer_was_read_is_an_error() {
+    let mut world = World::new(MatchBy::Name, Schema::new(vec![field("a", DataType::Int32, &[])]));
+    let rows = |value| batch(vec![(field("a", DataType::Int32, &[]), ints([value]))]);
+    let file = world.small("a.parquet", rows(1)).await;
+    let other = world.small("b.parquet", rows(2)).await;
+    assert_eq!(file.bytes, other.bytes, "the same size, so that only its tag tells");
+    let (store, key) = world.storage.object(&file.path).unwrap();
+    let bytes = world.storage.read(&other.path).await.unwrap().unwrap();
+    world.add_file(file);
+    let context = world.session(|it| it);
+    assert_eq!(numbers(&query(&context, "select a from t").await), [1]);
+    store.put(&key, bytes.into()).await.unwrap();
+    let err = try_query(&context, "select a from t").await.unwrap_err();
+    assert_eq!(err.kind(), ErrorKind::Corrupt, "{err}");
+    assert!(err.to_string().contains("a.parquet was replaced"), "{err}");
+    // Who did not see the old one reads the new one.
+    assert_eq!(numbers(&query(&world.session(|it| it), "select a from t").await), [2]);
 }
