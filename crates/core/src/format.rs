@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, Result,
-    commit::Publisher,
+    commit::{Intent, Publisher, Write},
     env::Env,
     extension::Extensions,
     file::{DataFile, DeleteFile},
@@ -65,6 +65,15 @@ pub struct CreateTable {
     pub schema: SchemaRef,
     pub layout: Layout,
     pub properties: Vec<(String, String)>,
+    pub comment: Option<String>,
+}
+
+/// A table that does not exist yet, and the write that will make it: [`commit`](crate::commit::commit) it with the first
+/// rows, or with no change.
+#[derive(Debug)]
+pub struct Creation {
+    pub table: Arc<dyn Table>,
+    pub write: Write,
 }
 
 /// A format. Implemented by a unit struct in each format crate.
@@ -78,6 +87,14 @@ pub trait TableFormat: Debug + Send + Sync {
     /// Whether there is a table of this format here. Cheap: one list or head.
     async fn detect(&self, storage: &Storage) -> Result<bool>;
     async fn open(&self, at: TableLocation) -> Result<Arc<dyn Table>>;
+    /// Begins a table where none is: nothing is there before the returned write is committed.
+    ///
+    /// # Errors
+    /// Already exists; invalid properties, types or names; unsupported features, by name.
+    async fn begin_create(&self, _at: TableLocation, _table: CreateTable, _intent: Intent) -> Result<Creation> {
+        Err(Error::unsupported(format!("this build does not create {} tables", self.kind())))
+    }
+    /// Creates a table without rows.
     async fn create(&self, _at: TableLocation, _table: CreateTable) -> Result<Arc<dyn Table>> {
         Err(Error::unsupported(format!("this build does not create {} tables", self.kind())))
     }

@@ -2,7 +2,7 @@
 //!
 //! In reading order: what a state is called ([`version`], [`timeline`]) and how people name it ([`rev`], [`time`]), what
 //! is in it ([`table`], [`file`](mod@file), [`scan`], [`expr`], [`prune`], [`listing`]), how it changes ([`change`],
-//! [`conflict`], [`commit`], [`maintain`]), where it lies ([`path`], [`storage`]), who provides it
+//! [`write`], [`conflict`], [`commit`], [`maintain`]), where it lies ([`path`], [`storage`]), who provides it
 //! ([`format`](mod@format), [`extension`], [`catalog`]).
 pub mod catalog;
 pub mod change;
@@ -26,5 +26,6 @@ pub mod table;
 pub mod time;
 pub mod timeline;
 pub mod version;
+pub mod write;
 
 pub use error::{Error, ErrorKind, Result};

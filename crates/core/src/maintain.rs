@@ -23,12 +23,15 @@ mod apply;
 pub enum Maintenance {
     /// `expire_snapshots`, `clean`, Delta log clean-up: forget versions.
     Expire(Retain),
-    /// Delete files no kept version needs, tombstoned or unknown.
-    Vacuum { retain: Retain, older_than: Millis },
+    /// Delete files no kept version needs: tombstoned ones that went before `older_than` (`None`: as the table's own
+    /// properties say), and, unless `lite`, unknown ones last written before it. `forced`: even if that is so short ago
+    /// that a write or a reader under way may need them.
+    Vacuum { retain: Retain, older_than: Option<Millis>, lite: bool, forced: bool },
     /// `remove_orphan_files`: delete files no metadata ever named.
     RemoveOrphans { older_than: Millis },
-    /// `optimize`, `compact`, `rewrite_data_files`: fewer, larger files; same rows.
-    Compact { filter: Predicate, target_bytes: u64 },
+    /// `optimize`, `compact`, `rewrite_data_files`: fewer, larger files; same rows. `target_bytes` of
+    /// `None`: as large as the table's own properties say.
+    Compact { filter: Predicate, target_bytes: Option<u64> },
     /// `rollback_to`, Hudi `restore`: versions newer than `to` cease to exist.
     ///
     /// Not `Change::Restore`, which keeps history and makes a new version with the old rows.

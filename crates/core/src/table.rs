@@ -11,6 +11,7 @@ use crate::{
     change::{Change, ChangeSpan, ChangeTask, VersionDelta},
     commit::{Committed, Intent, Lease, Staged, Write},
     expr::ColumnPath,
+    file::DeleteFile,
     format::FormatKind,
     listing::ListingColumns,
     maintain::{Maintenance, MaintenancePlan, Retain},
@@ -19,6 +20,7 @@ use crate::{
     storage::Storage,
     timeline::Timeline,
     version::{AsOf, Ref, Resolved, Span, Version},
+    write::{NewVector, WriteRules},
 };
 
 /// A handle to one table. Holds no state of it: every answer is as fresh as the call.
@@ -57,6 +59,10 @@ pub trait Table: Any + Debug + Send + Sync {
     async fn lease(&self, _write: &Write) -> Result<Option<Box<dyn Lease>>> {
         Ok(None)
     }
+    /// Writes what takes `vectors` away, for [`RowDelta::added_deletes`](crate::change::RowDelta); in their order.
+    async fn write_vectors(&self, _write: &Write, _vectors: Vec<NewVector>) -> Result<Vec<DeleteFile>> {
+        Err(no_writes(&self.format()))
+    }
     async fn stage(&self, _write: &Write, _onto: &dyn Snapshot, _changes: &[Change]) -> Result<Staged> {
         Err(no_writes(&self.format()))
     }
@@ -88,6 +94,13 @@ pub trait Snapshot: Any + Debug + Send + Sync {
     fn schema(&self) -> &SchemaRef;
     fn layout(&self) -> &Layout;
     fn properties(&self) -> &BTreeMap<String, String>;
+    /// What a writer of rows on top of this version must obey.
+    ///
+    /// # Errors
+    /// Unsupported, naming every feature of the table that this build does not write.
+    fn write_rules(&self) -> Result<WriteRules> {
+        Err(Error::unsupported("this build does not write tables of this format"))
+    }
     /// Whether rows keep an id and the version that wrote them, so that both can be read.
     fn tracks_rows(&self) -> bool {
         false

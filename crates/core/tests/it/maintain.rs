@@ -137,7 +137,7 @@ async fn rewriting_rows_is_not_for_core() {
     let store = FaultyStore::new(Seed(1));
     let table = compacted(&store).await;
     table.append(&rows(4)).await.unwrap();
-    let compact = Maintenance::Compact { filter: lakebed_core::expr::Predicate::True, target_bytes: 1 << 20 };
+    let compact = Maintenance::Compact { filter: lakebed_core::expr::Predicate::True, target_bytes: Some(1 << 20) };
     let mut plan = plan(&table, &compact).await;
     assert!(matches!(plan.steps.as_slice(), [Step::Rewrite(tasks)] if tasks.len() == 2), "{:?}", plan.steps);
     plan.steps.insert(0, delete(&[&old(&table).await]));

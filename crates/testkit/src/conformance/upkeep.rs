@@ -34,7 +34,7 @@ pub async fn a_plan_changes_nothing(subject: &dyn Subject, world: &World) {
     let all = [
         keep_newest(1),
         Maintenance::RemoveOrphans { older_than: FOREVER },
-        Maintenance::Vacuum { retain: Retain::default(), older_than: FOREVER },
+        Maintenance::Vacuum { retain: Retain::default(), older_than: Some(FOREVER), lite: false, forced: true },
         Maintenance::Checkpoint,
     ];
     for action in all {

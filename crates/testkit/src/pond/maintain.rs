@@ -26,19 +26,25 @@ use super::{
     table::{History, PondTable},
 };
 
+/// How large compaction makes files where nobody says.
+const TARGET_BYTES: u64 = 128 << 20;
+
 pub(super) async fn plan(table: &PondTable, action: &Maintenance) -> Result<MaintenancePlan> {
     let history = table.history().await?;
     let head = Some(VersionId::new(history.head()?.version));
     let steps = match action {
         Maintenance::Expire(retain) => expire(table, &history, retain)?,
-        Maintenance::Vacuum { older_than, .. } | Maintenance::RemoveOrphans { older_than } => {
+        Maintenance::Vacuum { older_than: None, .. } => {
+            return Err(Error::invalid("pond has no property that says how long files stay"));
+        }
+        Maintenance::Vacuum { older_than: Some(older_than), .. } | Maintenance::RemoveOrphans { older_than } => {
             orphans(table, &history, *older_than).await?
         }
         Maintenance::Compact { filter, target_bytes } => {
             let snapshot = PondSnapshot::new(history.head()?);
             let scan = Scan { predicate: filter.clone(), ..Scan::all() };
             let tasks: Vec<ScanTask> = snapshot.tasks(&scan).try_collect().await?;
-            rewrites(tasks, &snapshot, *target_bytes)
+            rewrites(tasks, &snapshot, target_bytes.unwrap_or(TARGET_BYTES))
         }
         Maintenance::Checkpoint => {
             let head = history.head()?;

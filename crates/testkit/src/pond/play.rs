@@ -137,6 +137,7 @@ impl PondSpec {
             schema: Arc::clone(&self.schema),
             layout: table_layout,
             properties: properties.into_iter().collect(),
+            comment: None,
         }
     }
 }
