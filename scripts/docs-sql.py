@@ -3,7 +3,7 @@
 
     scripts/docs-sql.py LAKEBED_BINARY
 
-The blocks run in the folder that `lakebed demo --keep` leaves. The last line is `N passed, M failed`.
+The blocks run beside the table that `lakebed demo --keep` leaves. The last line is `N passed, M failed`.
 """
 import re
 import subprocess
@@ -36,7 +36,7 @@ def main() -> int:
         subprocess.run([lakebed, "demo", "--keep", shop], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         for page in sorted(DOCS.glob("*.md")):
             for kind, text in BLOCK.findall(page.read_text()):
-                wrong = run(lakebed, shop, text, refused="refused" in kind)
+                wrong = run(lakebed, shop / "lakehouse" / "default", text, refused="refused" in kind)
                 passed, failed = passed + (wrong is None), failed + (wrong is not None)
                 if wrong:
                     print(f"FAILED {page.name}: {wrong}\n{text}")

@@ -90,3 +90,19 @@ def plain(array: pa.Array) -> list:
         whole = list(zip(*fields)) if fields else [()] * len(array)
         return [value if valid else None for value, valid in zip(whole, array.is_valid().to_pylist())]
     return array.to_pylist()
+
+
+def texts(schema: pa.Schema) -> pa.Schema:
+    """The schema with one width of integers, floats and texts, for readers that do not keep them apart."""
+    return pa.schema([field.with_type(wide(field.type)) for field in schema])
+
+
+def wide(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_integer(kind):
+        return pa.int64()
+    if type_name(kind) == "string":
+        return pa.string()
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    return kind

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) mod writing;
+
 const TABLE_HELP: &str = "Path or URL of a table, or [schema.]name; @REV picks a version";
 
-/// One table, every version: opens, queries and explains Delta tables.
+/// One table, every version: opens, queries, changes and explains Delta tables.
 #[derive(Debug, Parser)]
 #[command(name = "lakebed", version, max_term_width = 80, disable_help_subcommand = false)]
 #[command(
@@ -24,6 +26,9 @@ pub(crate) struct Global {
     /// Run as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Global options")]
     pub(crate) folder: Option<PathBuf>,
+    /// Settings of this profile of the configuration
+    #[arg(short = 'p', long, value_name = "NAME", global = true, help_heading = "Global options")]
+    pub(crate) profile: Option<String>,
     /// Output format [default: table on a terminal, tsv in a pipe]
     #[arg(
         short = 'o',
@@ -136,7 +141,21 @@ pub(crate) enum Verb {
     Diff(Diff),
     /// Examine a table's metadata; exit 1 when it is damaged
     Doctor(Named),
-    /// Tell Lakebed's story on a small table it carries
+    /// Name versions, so that clean-up keeps them
+    Tag(writing::Tag),
+    /// Make the rows of an earlier version those of a new one
+    Restore(writing::Restore),
+    /// Delete files that no kept version needs; prints the plan first
+    Vacuum(writing::Vacuum),
+    /// Delete files that no version ever named; prints the plan first
+    Orphans(writing::Orphans),
+    /// Forget old versions of the log; prints the plan first
+    Expire(writing::Expire),
+    /// Rewrite small files into fewer large ones
+    Compact(writing::Compact),
+    /// Sum the log up, so that the table opens faster
+    Checkpoint(writing::Checkpoint),
+    /// Tell Lakebed's story on a small table that it makes
     Demo(Demo),
     /// Show the configuration in force
     Config(ConfigArgs),
@@ -218,7 +237,7 @@ pub(crate) struct Diff {
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Unpack the table here instead of a temporary folder, and keep it
+    /// Make the table here instead of in a temporary folder, and keep it
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
 }

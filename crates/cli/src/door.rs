@@ -15,7 +15,7 @@ use futures::{Stream, StreamExt};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lakebed::{
     Lakebed, Opened, RequestLog,
-    config::{Config, Origin},
+    config::{Config, Origin, parse_duration},
 };
 use lakebed_core::{
     Error, ErrorKind, Result,
@@ -45,18 +45,29 @@ impl Door {
     /// # Errors
     /// [`ErrorKind::Invalid`] for a folder that is not there and for settings that do not fit.
     pub(crate) fn open(global: &Global) -> Result<Self> {
+        Self::open_in(global, Env::system())
+    }
+
+    /// [`Self::open`] in a world with another clock.
+    pub(crate) fn open_in(global: &Global, env: Env) -> Result<Self> {
         let folder = working_folder(global)?;
         let environment: BTreeMap<String, String> = std::env::vars().collect();
-        let mut config = Config::load(&environment, &folder)?;
+        let mut config = Config::load_with(&environment, &folder, global.profile.as_deref())?;
         for (key, flag, value) in flags(global) {
             if let Some(value) = value {
                 config.set(key, value, Origin::Flag(flag))?;
             }
         }
-        Self::with(config, folder, environment, global)
+        Self::with(config, folder, environment, global, env)
     }
 
-    fn with(config: Config, folder: PathBuf, environment: BTreeMap<String, String>, global: &Global) -> Result<Self> {
+    fn with(
+        config: Config,
+        folder: PathBuf,
+        environment: BTreeMap<String, String>,
+        global: &Global,
+        env: Env,
+    ) -> Result<Self> {
         let when = |key: &str| config.get(key).and_then(|it| When::from_str(it, true).ok()).unwrap_or_default();
         let terminal = Terminal::detect(when("color"));
         let format = config.get("format").and_then(|it| Format::from_str(it, true).ok());
@@ -67,7 +78,8 @@ impl Door {
             When::Auto => terminal.stderr && !global.quiet,
         };
         let log = if global.explain { RequestLog::On } else { RequestLog::Off };
-        let lake = Lakebed::builder().config(config).base(&folder).environment(environment.clone()).log_requests(log);
+        let lake = Lakebed::builder().config(config).base(&folder).environment(environment.clone()).env(env);
+        let lake = lake.log_requests(log);
         Ok(Self {
             lake: lake.build()?,
             printer: Printer { format, terminal, columns: global.columns.clone(), limit: global.limit },
@@ -100,6 +112,19 @@ impl Door {
     /// Opens `TABLE[@REV]`.
     pub(crate) async fn table(&self, text: &str) -> Result<Opened> {
         self.lake.open(text, None).await
+    }
+
+    /// Opens `TABLE` where a revision would mean nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`] for one with a revision.
+    pub(crate) async fn bare_table(&self, text: &str) -> Result<Opened> {
+        let opened = self.table(text).await?;
+        match &opened.revision {
+            None => Ok(opened),
+            Some(revision) => Err(Error::invalid(format!("`@{revision}`: this works on the whole table"))
+                .with_hint(format!("write `{}`", opened.name))),
+        }
     }
 
     /// The version `opened` asks for; without a revision the newest.
@@ -146,6 +171,32 @@ impl Door {
     /// A moment as the user wrote it.
     pub(crate) fn time(&self, text: &str) -> Result<Millis> {
         parse_time(text, &self.zone()?, self.env().clock.now())
+    }
+
+    /// The moment that an age (`7d`, `168h`) or a time names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`] for one that is still to come.
+    pub(crate) fn past(&self, flag: &str, text: &str) -> Result<Millis> {
+        let now = self.env().clock.now();
+        let at = match span_ms(text) {
+            Some(age) => Millis(now.0.saturating_sub(age)),
+            None => self.time(text).map_err(|it| it.with_subject(flag))?,
+        };
+        if at <= now { Ok(at) } else { Err(Error::invalid(format!("{flag} {text}: that is still to come"))) }
+    }
+
+    /// The moment that is so far from now (`30d`), or a time.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`] for one that is over.
+    pub(crate) fn future(&self, flag: &str, text: &str) -> Result<Millis> {
+        let now = self.env().clock.now();
+        let at = match span_ms(text) {
+            Some(span) => Millis(now.0.saturating_add(span)),
+            None => self.time(text).map_err(|it| it.with_subject(flag))?,
+        };
+        if at > now { Ok(at) } else { Err(Error::invalid(format!("{flag} {text}: that is over already"))) }
     }
 
     /// The snapshot `opened` asks for.
@@ -259,6 +310,13 @@ impl Drop for Busy {
     }
 }
 
+/// A bare number is no span: it would be seconds, and nobody means those.
+fn span_ms(text: &str) -> Option<i64> {
+    let unit = text.trim().ends_with(|it: char| it.is_ascii_alphabetic());
+    let span = parse_duration(text).filter(|_| unit)?;
+    Some(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+}
+
 fn working_folder(global: &Global) -> Result<PathBuf> {
     let here = std::env::current_dir();
     let here = here.map_err(|it| Error::invalid(format!("the working folder cannot be read: {it}")))?;
@@ -277,6 +335,7 @@ fn flags(global: &Global) -> Vec<(&'static str, &'static str, Option<String>)> {
     let named = |format: Format| format.to_possible_value().map(|it| it.get_name().to_owned());
     let when = |it: When| it.to_possible_value().map(|it| it.get_name().to_owned());
     vec![
+        ("profile", "--profile", global.profile.clone()),
         ("format", "--format", global.format.and_then(named)),
         ("color", "--color", global.color.and_then(when)),
         ("progress", "--progress", global.progress.and_then(when)),

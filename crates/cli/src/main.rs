@@ -11,11 +11,12 @@ mod report;
 mod stopwatch;
 mod terminal;
 mod trace;
+mod watch;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     process::ExitCode,
-    time::Duration,
+    sync::Arc,
 };
 
 use clap::Parser as _;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     lakebed::hush_fenced_panics();
     // A panic is a bug of ours and ends as one, with the code that scripts know it by.
     let done = catch_unwind(AssertUnwindSafe(|| run(cli)));
-    let done = done.unwrap_or_else(|_| Err(gave_up()));
+    let done = done.unwrap_or_else(|_| Err(watch::gave_up()));
     let code = match done {
         Ok(verdict) => verdict.code(),
         Err(failure) => {
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> Result<Verdict, Failure> {
     let (stop, stopped) = oneshot::channel();
     let (answer, done) = oneshot::channel();
     let (handle, limit) = (runtime.handle().clone(), door.time_limit());
+    let flights = Arc::clone(door.lake.flights());
     // The command has a thread of its own: planning and decoding may compute for long without coming up for air, and
     // whoever watches the clock must not wait for them.
     let work = move || {
@@ -82,7 +84,7 @@ fn run(cli: Cli) -> Result<Verdict, Failure> {
         let _ = answer.send(handle.block_on(obedient(&door, verb, &cli.global, stopped)));
     };
     std::thread::Builder::new().name("command".to_owned()).stack_size(STACK).spawn(work).map_err(threads)?;
-    let done = runtime.block_on(guarded(done, stop, limit, interruptible));
+    let done = runtime.block_on(watch::guarded(done, stop, &flights, limit, interruptible));
     // A blocked read of a dead disk or server must not keep the process.
     runtime.shutdown_background();
     done
@@ -90,8 +92,6 @@ fn run(cli: Cli) -> Result<Verdict, Failure> {
 
 /// As much as a main thread has.
 const STACK: usize = 8 << 20;
-/// How long a command that is stopped may take to clear the terminal behind it.
-const GRACE: Duration = Duration::from_millis(200);
 
 /// Runs the command until it ends or is told to stop.
 async fn obedient(
@@ -109,35 +109,4 @@ async fn obedient(
         done = work => done,
         Ok(()) = stopped => Err(Failure::Interrupted),
     }
-}
-
-/// Waits until the command ends, the time is up, or the user has had enough.
-#[expect(clippy::disallowed_methods, reason = "the user's patience runs by the real clock, whatever the table's says")]
-async fn guarded(
-    mut done: oneshot::Receiver<Result<Verdict, Failure>>,
-    stop: oneshot::Sender<()>,
-    limit: Option<Duration>,
-    interruptible: bool,
-) -> Result<Verdict, Failure> {
-    let late = async {
-        match limit {
-            Some(limit) => tokio::time::sleep(limit).await,
-            None => std::future::pending().await,
-        }
-    };
-    let why = tokio::select! {
-        done = &mut done => return done.unwrap_or_else(|_| Err(gave_up())),
-        () = late => {
-            let message = format!("gave up after {:?} (--timeout)", limit.unwrap_or_default());
-            Failure::from(Error::new(ErrorKind::Limit, message).with_hint("raise --timeout, or ask for less"))
-        }
-        Ok(()) = tokio::signal::ctrl_c(), if interruptible => Failure::Interrupted,
-    };
-    let _ = stop.send(());
-    let _ = tokio::time::timeout(GRACE, done).await;
-    Err(why)
-}
-
-fn gave_up() -> Failure {
-    Error::internal("Lakebed gave up half-way; the lines above say where").into()
 }

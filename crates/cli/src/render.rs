@@ -40,6 +40,14 @@ pub(crate) struct Envelope {
     /// `lakebed.log/1`.
     pub(crate) schema: &'static str,
     pub(crate) table: String,
+    /// What the rows come to, behind them; JSON alone has room for it.
+    pub(crate) totals: Option<serde_json::Value>,
+}
+
+impl Envelope {
+    pub(crate) fn new(schema: &'static str, table: impl Into<String>) -> Self {
+        Self { schema, table: table.into(), totals: None }
+    }
 }
 
 impl Printer {

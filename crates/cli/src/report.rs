@@ -106,7 +106,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(schema: &'static str, table: impl Into<String>, columns: &[Column]) -> Self {
-        let envelope = Envelope { schema, table: table.into() };
+        let envelope = Envelope::new(schema, table);
         Self { envelope, title: Vec::new(), columns: columns.to_vec(), rows: Vec::new() }
     }
 
@@ -204,7 +204,7 @@ pub(crate) struct Record {
 
 impl Record {
     pub(crate) fn new(schema: &'static str, table: impl Into<String>) -> Self {
-        Self { envelope: Envelope { schema, table: table.into() }, values: Vec::new() }
+        Self { envelope: Envelope::new(schema, table), values: Vec::new() }
     }
 
     pub(crate) fn put(&mut self, name: &'static str, kind: Kind, value: impl Into<Value>) {

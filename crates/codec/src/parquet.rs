@@ -27,9 +27,11 @@ use crate::{CodecError, fence::fence};
 mod chunks;
 mod guard;
 mod stats;
+mod write;
 
 pub use guard::check as check_footer;
 pub use stats::file_stats;
+pub use write::ParquetStream;
 
 use chunks::Chunks;
 

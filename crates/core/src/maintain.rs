@@ -83,7 +83,8 @@ pub struct MaintenancePlan {
 
 #[derive(Debug)]
 pub enum Step {
-    /// An object that is not yet visible: a checkpoint, a manifest. Made by a producer, not held in memory.
+    /// An object that is not yet visible: a checkpoint, a manifest. Made by a producer, not held in memory. A hint
+    /// ([`may_be_overwritten`](crate::storage::may_be_overwritten)) is overwritten, and left as it is by an empty body.
     Write { path: String, body: Body },
     /// Row groups to rewrite, into one commit; only the engine can do it.
     Rewrite(Vec<ScanTask>),

@@ -19,11 +19,13 @@ use std::fmt;
 
 use crate::{Error, Result};
 
+mod name;
 mod parse;
 mod range;
 mod resolve;
 
 pub use self::{
+    name::check_ref_name,
     parse::split_table_rev,
     range::{RevRange, resolve_range},
     resolve::resolve,

@@ -8,7 +8,7 @@ use futures::stream::BoxStream;
 
 use crate::{
     Error, Result,
-    change::{Change, ChangeSpan, ChangeTask, VersionDelta},
+    change::{Change, ChangeSpan, ChangeTask, Claim, VersionDelta},
     commit::{Committed, Intent, Lease, Staged, Write},
     expr::ColumnPath,
     file::DeleteFile,
@@ -66,6 +66,17 @@ pub trait Table: Any + Debug + Send + Sync {
     async fn stage(&self, _write: &Write, _onto: &dyn Snapshot, _changes: &[Change]) -> Result<Staged> {
         Err(no_writes(&self.format()))
     }
+    /// `write.base` as it will be once its schema is `schema` ([`Change::Schema`]): what the write's files must look like
+    /// then, new columns named and numbered as the format does. Its schema is the one to commit with the files; nothing is
+    /// published.
+    ///
+    /// # Errors
+    /// As staging that change.
+    async fn evolve(&self, _write: &Write, _schema: &SchemaRef) -> Result<Arc<dyn Snapshot>> {
+        Err(no_writes(&self.format()))
+    }
+    /// Told by [`commit`](crate::commit::commit) that the write is visible: a handle may remember what it staged.
+    fn committed(&self, _write: &Write, _committed: &Committed) {}
     /// Undoes `begin`; idempotent. Never called after an unknown outcome.
     async fn abandon(&self, _write: &Write) -> Result<()> {
         Ok(())
@@ -101,6 +112,28 @@ pub trait Snapshot: Any + Debug + Send + Sync {
     fn write_rules(&self) -> Result<WriteRules> {
         Err(Error::unsupported("this build does not write tables of this format"))
     }
+    /// The features, by the format's names, that `changes` turn on and the table lacks: properties and constraints that a
+    /// user sets on purpose. A commit of them also has to be a [`Change::Upgrade`] to these; what that costs is the
+    /// user's to agree to.
+    fn features_for(&self, _changes: &[Change]) -> Vec<String> {
+        Vec::new()
+    }
+    /// What naming versions asks of this table.
+    ///
+    /// # Errors
+    /// Unsupported where the format, or this build, has no such names.
+    fn ref_rules(&self) -> Result<RefRules> {
+        Err(Error::unsupported("this build names no versions in tables of this format"))
+    }
+    /// How far the job `application` came by this version, where the table knows: a write that goes no farther
+    /// ([`Application`](crate::change::Application)) has been done already.
+    async fn application(&self, _id: &str) -> Result<Option<i64>> {
+        Ok(None)
+    }
+    /// Which versions the table's own properties keep, or its format where those are silent; `None`: nobody says.
+    fn retention(&self) -> Option<Retain> {
+        None
+    }
     /// Whether rows keep an id and the version that wrote them, so that both can be read.
     fn tracks_rows(&self) -> bool {
         false
@@ -115,6 +148,21 @@ pub trait Snapshot: Any + Debug + Send + Sync {
     async fn totals(&self) -> Result<Totals>;
     /// How many files `tasks` of this scan would drop and keep; for EXPLAIN.
     async fn pruning(&self, scan: &Scan) -> Result<Pruning>;
+}
+
+/// What a table needs to keep names of its versions (tags, branches), and who will not respect them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RefRules {
+    /// Features the table lacks for it, by the format's names: the commit that puts its first ref also has to be a
+    /// [`Change::Upgrade`] to them, which the user has to agree to.
+    pub missing: Vec<String>,
+    /// Who loses what by that upgrade, as a sentence.
+    pub upgrade_costs: Option<String>,
+    /// Who does not respect the names, as a sentence.
+    pub caution: Option<String>,
+    /// What every commit that moves a ref claims, where they are kept in one place: without it two writers could both
+    /// make one name.
+    pub claim: Option<Claim>,
 }
 
 /// Live files, bytes and rows of a snapshot. Rows are `None` when some file does not say how many it has.

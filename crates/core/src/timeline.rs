@@ -52,6 +52,7 @@ pub struct Details {
 #[non_exhaustive]
 pub enum Action {
     Create,
+    /// Rows added by a writer that had read nothing of the table: one that had is [`Self::RowDelta`].
     Append,
     Overwrite,
     Delete,

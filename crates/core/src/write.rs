@@ -38,6 +38,8 @@ pub struct FileShape {
     ///
     /// Readers never look at the folders: values are the record's to say.
     pub partition_folders: Option<Vec<String>>,
+    /// Whether an empty text that partitions the table is recorded as null, and so is one.
+    pub empty_partition_is_null: bool,
     /// Characters of a random folder that stands instead of partition folders; 0: none.
     pub random_prefix: usize,
     /// A file that has grown to this is closed, and the next one begun.

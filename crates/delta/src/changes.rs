@@ -36,7 +36,7 @@ const AT_ONCE: usize = 8;
 /// What each version of `span` changed, oldest first.
 ///
 /// Needs the commits themselves: a version whose commit is gone is an error that names it. Without a start the first
-/// version is the oldest whose commit is left.
+/// version is the oldest whose commit is left, but for those that a clean-up left behind when it was cut short.
 pub(crate) fn read(table: &DeltaTable, span: &Span) -> BoxStream<'static, Result<VersionDelta>> {
     of_log(table.log().clone(), span.clone(), table.known())
 }
@@ -56,7 +56,8 @@ async fn prepare(log: Log, span: Span, known: Option<Arc<State>>) -> Result<BoxS
         return Ok(stream::empty().boxed());
     }
     let (after, until) = timeline::bounds(&Head::new(log.clone()), &listing, &span).await?;
-    let commits = dense(listing.commits().cloned(), after, until)?;
+    let first = if after.is_none() { oldest(&listing, until) } else { 0 };
+    let commits = dense(listing.commits().filter(|it| it.file.version >= first).cloned(), after, until)?;
     if commits.is_empty() {
         return Ok(stream::empty().boxed());
     }
@@ -73,6 +74,15 @@ async fn prepare(log: Log, span: Span, known: Option<Arc<State>>) -> Result<BoxS
         Ok(Some((delta, (commits, reader))))
     });
     Ok(deltas.boxed())
+}
+
+/// The first commit after the last gap that a checkpoint bridges: what lies before was left behind by a clean-up.
+fn oldest(listing: &Listing, until: u64) -> u64 {
+    let versions: Vec<u64> = listing.commits().map(|it| it.file.version).filter(|it| *it <= until).collect();
+    let newest = listing.checkpoints().0.first().map(|it| it.version);
+    let bridged = |next: u64| newest.is_some_and(|it| it.checked_add(1).is_none_or(|it| it >= next));
+    let gaps = versions.windows(2).rev().filter(|it| it[0].checked_add(1) != Some(it[1]));
+    gaps.map(|it| it[1]).find(|it| bridged(*it)).unwrap_or(0)
 }
 
 /// The commits after `after` up to `until`, all of them.

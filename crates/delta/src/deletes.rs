@@ -26,7 +26,7 @@ mod z85;
 const MAGIC: u32 = 1_681_511_377;
 /// The magic of a serialisation that the reference implementation uses in memory and never stores.
 const NATIVE_MAGIC: u32 = 1_681_511_376;
-const FILE_VERSION: u8 = 1;
+pub(crate) const FILE_VERSION: u8 = 1;
 /// The size before a vector and the checksum after it.
 const FRAME: u64 = 8;
 /// Characters of a UUID in Z85.
@@ -92,8 +92,49 @@ fn uuid_path(text: &str) -> Result<String, String> {
         return Err(named());
     }
     let id: [u8; 16] = z85::decode(id)?.try_into().map_err(|_| named())?;
-    let file = format!("deletion_vector_{}.bin", Uuid::from_bytes(id));
+    let file = uuid_file(Uuid::from_bytes(id));
     Ok(if prefix.is_empty() { file } else { format!("{prefix}/{file}") })
+}
+
+/// The file of the vectors that `id` names, below the table's root.
+pub(crate) fn uuid_file(id: Uuid) -> String {
+    format!("deletion_vector_{id}.bin")
+}
+
+/// How a descriptor names that file.
+pub(crate) fn uuid_text(id: Uuid) -> String {
+    z85::encode(id.as_bytes())
+}
+
+/// The bitmap of `rows` with its magic number.
+pub(crate) fn encode(rows: &RoaringTreemap) -> Vec<u8> {
+    let mut bytes = MAGIC.to_le_bytes().to_vec();
+    bytes.extend(bitmap::write(rows));
+    bytes
+}
+
+/// The descriptor that [`DeletionVectorDescriptor::delete_file`] made `file` of; `None` for any other.
+pub(crate) fn descriptor(file: &DeleteFile) -> Option<DeletionVectorDescriptor> {
+    let id = file.id.as_deref()?;
+    let (offset, bytes) = match &file.place {
+        DeletePlace::Inline(bytes) => (None, bytes.len() as u64),
+        DeletePlace::Range { offset, length, .. } => (Some(*offset), length.checked_sub(FRAME)?),
+        DeletePlace::File(_) => return None,
+    };
+    let storage_type = id.get(..1)?;
+    // A descriptor without an offset has none in its id, either.
+    let rest = &id[1..];
+    let (place, offset) = match offset.and_then(|it| rest.strip_suffix(&format!("@{it}")).zip(Some(it))) {
+        Some((place, offset)) => (place, Some(i32::try_from(offset).ok()?)),
+        None => (rest, None),
+    };
+    Some(DeletionVectorDescriptor {
+        storage_type: storage_type.to_owned(),
+        path_or_inline_dv: place.to_owned(),
+        offset,
+        size_in_bytes: i32::try_from(bytes).ok()?,
+        cardinality: i64::try_from(file.rows?).ok()?,
+    })
 }
 
 /// Reads a vector made by [`DeletionVectorDescriptor::delete_file`]: one ranged request, none for an inline one.

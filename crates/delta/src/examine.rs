@@ -25,10 +25,12 @@
 //! | D022 | a table property has a value of the wrong kind |
 //! | D023 | a deletion vector is damaged |
 //! | D024 | a data file cannot be opened (the first hundred are tried) |
+//! | D025 | a checkpoint has other files than the commits it sums up: perhaps one of them was overwritten |
 //!
 //! 1. The log's listing: what is there, what is not, which versions can be rebuilt ([`log`]).
 //! 2. Every commit that is left ([`commits`]).
 //! 3. The newest state, and its files against one listing of the table ([`files`]).
+//! 4. The newest checkpoint against the commits before it ([`agreement`]).
 //!
 //! Storage that does not answer is an error; everything else is a finding.
 use std::collections::BTreeMap;
@@ -40,6 +42,7 @@ use lakebed_core::{
 
 use crate::table::DeltaTable;
 
+mod agreement;
 mod commits;
 mod files;
 mod log;
@@ -55,6 +58,7 @@ pub(crate) async fn examine(table: &DeltaTable) -> Result<Vec<Finding>> {
     log::examine(log, &listing, &mut report).await?;
     commits::examine(log, &listing, &mut report).await?;
     files::examine(log, &listing, &mut report).await?;
+    agreement::examine(log, &listing, &mut report).await?;
     Ok(report.finish())
 }
 

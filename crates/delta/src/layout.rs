@@ -129,6 +129,11 @@ pub(crate) fn commit_path(version: u64) -> String {
     format!("{LOG}/{version:020}.json")
 }
 
+/// The path of a classic checkpoint in one file, below the table's root.
+pub(crate) fn classic_checkpoint_path(version: u64) -> String {
+    LogFile { version, kind: LogFileKind::Checkpoint(CheckpointName::Classic) }.path()
+}
+
 /// The path of a version's checksum file below the table's root.
 pub(crate) fn checksum_path(version: u64) -> String {
     format!("{LOG}/{version:020}.crc")

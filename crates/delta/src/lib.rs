@@ -3,7 +3,8 @@
 //! In reading order: names of the log's files (`layout`), its wire types (`spec`), reading them (`log`, `checkpoint`),
 //! the files that are live (`state`), one version (`snapshot`, `scan`, `prune`, `listing`), the handle (`table`).
 //! Beside them what a version means: `schema`, `partition`, `stats`, `deletes`, `properties`, `protocol`; and
-//! what happened: `timeline`, `changes`, `feed`, `examine`.
+//! what happened: `timeline`, `changes`, `feed`, `examine`. Then making the next one (`write`), and keeping all of them
+//! (`upkeep`).
 mod changes;
 mod checkpoint;
 mod deletes;
@@ -26,6 +27,8 @@ mod state;
 mod stats;
 mod table;
 mod timeline;
+mod upkeep;
+mod write;
 
 use std::sync::Arc;
 
@@ -35,9 +38,10 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use lakebed_core::{
     Error, Result,
+    commit::Intent,
     extension::Extensions,
     file::{DataFile, DeleteFile},
-    format::{FormatKind, OpenOptions, TableFormat, TableLocation},
+    format::{CreateTable, Creation, FormatKind, OpenOptions, TableFormat, TableLocation},
     storage::Storage,
     table::Table,
 };
@@ -78,6 +82,16 @@ impl TableFormat for Delta {
     async fn open(&self, at: TableLocation) -> Result<Arc<dyn Table>> {
         check_options(&at.options)?;
         Ok(Arc::new(DeltaTable::new(at)))
+    }
+
+    async fn begin_create(&self, at: TableLocation, table: CreateTable, intent: Intent) -> Result<Creation> {
+        check_options(&at.options)?;
+        write::create::begin(at, table, intent).await
+    }
+
+    async fn create(&self, at: TableLocation, table: CreateTable) -> Result<Arc<dyn Table>> {
+        check_options(&at.options)?;
+        write::create::create(at, table).await
     }
 
     async fn decode_vector(&self, storage: &Storage, file: &DeleteFile) -> Result<RoaringTreemap> {

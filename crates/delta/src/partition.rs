@@ -14,6 +14,8 @@
 //! | timestamp_ntz | either form without zone |
 //! | binary | the bytes of the text in UTF-8, as Spark writes and reads it |
 //!
+//! Written are ISO 8601 in UTC with six fraction digits for `timestamp`, and decimals at the column's scale.
+//!
 //! Spec: Delta PROTOCOL.md, "Partition Value Serialization".
 use arrow_schema::{DataType, Field, TimeUnit};
 use lakebed_core::expr::Scalar;
@@ -84,6 +86,51 @@ fn value(text: &str, kind: &DataType) -> Option<Scalar> {
             Scalar::Timestamp(text::timestamp_with_zone(text).or_else(|| text::timestamp_without_zone(text))?)
         }
         DataType::Binary => Scalar::Binary(text.as_bytes().to_vec()),
+        _ => return None,
+    })
+}
+
+/// The text of a value in the log: the inverse of [`parse`]. Null and the empty string are no text.
+///
+/// # Errors
+/// Invalid, naming the column, for a value that is none of its type or has no text there (bytes that are not UTF-8, a
+/// year beyond 9999).
+pub(crate) fn text_of(field: &Field, value: Option<&Scalar>) -> lakebed_core::Result<Option<String>> {
+    let Some(value) = value else { return Ok(None) };
+    match spell(value, field.data_type()) {
+        Some(text) => Ok(Some(text).filter(|it| !it.is_empty())),
+        None => Err(lakebed_core::Error::invalid(format!(
+            "column `{}` is a {}: {value:?} cannot be the value of its partition",
+            field.name(),
+            field.data_type()
+        ))),
+    }
+}
+
+fn spell(value: &Scalar, kind: &DataType) -> Option<String> {
+    Some(match (value, kind) {
+        (Scalar::Utf8(it), DataType::Utf8) => it.clone(),
+        (Scalar::Int(it), DataType::Int8) => i8::try_from(*it).ok()?.to_string(),
+        (Scalar::Int(it), DataType::Int16) => i16::try_from(*it).ok()?.to_string(),
+        (Scalar::Int(it), DataType::Int32) => i32::try_from(*it).ok()?.to_string(),
+        (Scalar::Int(it), DataType::Int64) => it.to_string(),
+        (Scalar::Float(it), DataType::Float32) if it.is_finite() => text::show_java_float(&format!("{it:e}")),
+        (Scalar::Double(it), DataType::Float64) if it.is_finite() => text::show_java_float(&format!("{it:e}")),
+        (Scalar::Float(it), DataType::Float32) => text::show_odd_float((*it).into()).to_owned(),
+        (Scalar::Double(it), DataType::Float64) => text::show_odd_float(*it).to_owned(),
+        (Scalar::Boolean(it), DataType::Boolean) => it.to_string(),
+        (Scalar::Date(it), DataType::Date32) => text::write_date(*it)?,
+        (Scalar::Decimal(it, from), DataType::Decimal128(precision, scale)) => {
+            let at_scale = text::decimal(&text::show_decimal(*it, *from), *precision, *scale)?;
+            text::show_decimal(at_scale, *scale)
+        }
+        (Scalar::Timestamp(it), DataType::Timestamp(_, Some(_))) => text::write_micros(*it, "%Y-%m-%dT%H:%M:%S%.6fZ")?,
+        (Scalar::Timestamp(it), DataType::Timestamp(_, None)) => {
+            // Without a fraction where there is none, as Spark spells it.
+            let format = if it.rem_euclid(1_000_000) == 0 { "%Y-%m-%d %H:%M:%S" } else { "%Y-%m-%d %H:%M:%S%.6f" };
+            text::write_micros(*it, format)?
+        }
+        (Scalar::Binary(it), DataType::Binary) => String::from_utf8(it.clone()).ok()?,
         _ => return None,
     })
 }
@@ -199,6 +246,60 @@ mod tests {
         check(DataType::Binary, "\u{1}\u{2}", Some(Scalar::Binary(vec![1, 2])));
         check(DataType::Binary, "é", Some(Scalar::Binary(vec![0xc3, 0xa9])));
         check(DataType::Utf8, " a b ", Some(Scalar::Utf8(" a b ".into())));
+    }
+
+    fn spelled(kind: DataType, value: Scalar, expected: &str) {
+        let field = Field::new("p", kind, true);
+        assert_eq!(text_of(&field, Some(&value)).unwrap().as_deref(), Some(expected));
+        assert_eq!(parse("f", &field, Some(expected)).unwrap(), Some(value), "{expected}");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        spelled(DataType::Utf8, Scalar::Utf8(" a/b ".into()), " a/b ");
+        spelled(DataType::Int8, Scalar::Int(-128), "-128");
+        spelled(DataType::Boolean, Scalar::Boolean(false), "false");
+        spelled(DataType::Date32, Scalar::Date(-719_162), "0001-01-01");
+        spelled(DataType::Decimal128(8, 5), Scalar::Decimal(23_400_000, 5), "234.00000");
+        spelled(DataType::Decimal128(8, 5), Scalar::Decimal(-1, 5), "-0.00001");
+        spelled(ZONED(), Scalar::Timestamp(1_718_366_334_123_456), "2024-06-14T11:58:54.123456Z");
+        spelled(ZONED(), Scalar::Timestamp(0), "1970-01-01T00:00:00.000000Z");
+        spelled(LOCAL, Scalar::Timestamp(0), "1970-01-01 00:00:00");
+        spelled(LOCAL, Scalar::Timestamp(-1), "1969-12-31 23:59:59.999999");
+        spelled(DataType::Binary, Scalar::Binary("é".into()), "é");
+        for (value, text) in [
+            (0.0, "0.0"),
+            (-0.5, "-0.5"),
+            (1.0, "1.0"),
+            (1_234_567.0, "1234567.0"),
+            (1e7, "1.0E7"),
+            (1.25e10, "1.25E10"),
+            (0.001, "0.001"),
+            (0.000_99, "9.9E-4"),
+            (f64::INFINITY, "Infinity"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            spelled(DataType::Float64, Scalar::Double(value), text);
+        }
+        spelled(DataType::Float32, Scalar::Float(0.1), "0.1");
+    }
+
+    #[test]
+    fn what_has_no_text_is_null_or_refused() {
+        let of = |kind, value: Option<Scalar>| text_of(&Field::new("p", kind, true), value.as_ref());
+        assert_eq!(of(DataType::Utf8, None).unwrap(), None);
+        assert_eq!(of(DataType::Utf8, Some(Scalar::Utf8(String::new()))).unwrap(), None);
+        assert_eq!(of(DataType::Binary, Some(Scalar::Binary(Vec::new()))).unwrap(), None);
+        for (kind, value) in [
+            (DataType::Int8, Scalar::Int(128)),
+            (DataType::Utf8, Scalar::Int(1)),
+            (DataType::Binary, Scalar::Binary(vec![0xff])),
+            (DataType::Date32, Scalar::Date(i32::MAX)),
+            (DataType::Decimal128(3, 1), Scalar::Decimal(1, 2)),
+        ] {
+            let err = of(kind, Some(value)).unwrap_err();
+            assert!(err.to_string().contains("column `p`"), "{err}");
+        }
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! A table asks for a reader version (1 to 3) and a writer version (1 to 7). From reader 3 and writer 7 on it lists
 //! features by name instead; below, the numbers imply them. Readers refuse any reader feature they do not know, and
 //! do not look at writer features. A feature that is *supported* must be obeyed when met; whether it is *enabled*, so
-//! that writers use it, is a table property's to say.
+//! that writers use it, is a table property's to say. Some features are nothing to a writer until a column uses them, which
+//! the schema shows: they stand in the way only then ([`crate::write`]).
 //! Spec: Delta PROTOCOL.md, "Table Features", "Requirements for Readers", "Valid Feature Names in Table Features".
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::{error::DeltaError, properties::Properties, spec::Protocol};
 
@@ -18,6 +19,7 @@ struct Feature {
     /// The writer version that implies it, 0 for none. Of the reader-writer features only columnMapping has one.
     legacy_writer: i32,
     reads: Reads,
+    writes: Writes,
     /// The property that turns it on, if one does.
     enabled_by: Option<&'static str>,
 }
@@ -31,12 +33,29 @@ enum Reads {
     NeedsCatalog,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    Yes,
+    /// While no column has this in its metadata.
+    Unless(&'static str),
+    /// Recognised, and refused by name.
+    No,
+}
+
 const fn writer(name: &'static str, legacy_writer: i32, enabled_by: Option<&'static str>) -> Feature {
-    Feature { name, reader: false, legacy_writer, reads: Reads::Yes, enabled_by }
+    Feature { name, reader: false, legacy_writer, reads: Reads::Yes, writes: Writes::Yes, enabled_by }
 }
 
 const fn both(name: &'static str, reads: Reads, enabled_by: Option<&'static str>) -> Feature {
-    Feature { name, reader: true, legacy_writer: 0, reads, enabled_by }
+    Feature { name, reader: true, legacy_writer: 0, reads, writes: Writes::Yes, enabled_by }
+}
+
+const fn unwritten(feature: Feature) -> Feature {
+    Feature { writes: Writes::No, ..feature }
+}
+
+const fn unless(key: &'static str, feature: Feature) -> Feature {
+    Feature { writes: Writes::Unless(key), ..feature }
 }
 
 /// The features the protocol names, and those of previews that tables in the wild carry.
@@ -45,44 +64,46 @@ const FEATURES: &[Feature] = &[
     writer("invariants", 2, None),
     writer("checkConstraints", 3, None),
     writer("changeDataFeed", 4, Some("delta.enableChangeDataFeed")),
-    writer("generatedColumns", 4, None),
-    Feature { legacy_writer: 5, ..both("columnMapping", Reads::Yes, Some("delta.columnMapping.mode")) },
-    writer("identityColumns", 6, None),
-    writer("allowColumnDefaults", 0, None),
-    writer("checkpointProtection", 0, None),
-    writer("clustering", 0, None),
-    writer("liquid", 0, None),
+    unless("delta.generationExpression", writer("generatedColumns", 4, None)),
+    Feature { legacy_writer: 5, ..both(MAPPING, Reads::Yes, Some("delta.columnMapping.mode")) },
+    unless("delta.identity.start", writer("identityColumns", 6, None)),
+    unless("CURRENT_DEFAULT", writer("allowColumnDefaults", 0, None)),
+    unwritten(writer("checkpointProtection", 0, None)),
+    unwritten(writer("clustering", 0, None)),
+    unwritten(writer("liquid", 0, None)),
     writer("domainMetadata", 0, None),
-    writer("icebergCompatV1", 0, Some("delta.enableIcebergCompatV1")),
-    writer("icebergCompatV2", 0, Some("delta.enableIcebergCompatV2")),
-    writer("icebergCompatV3", 0, Some("delta.enableIcebergCompatV3")),
+    unwritten(writer("icebergCompatV1", 0, Some("delta.enableIcebergCompatV1"))),
+    unwritten(writer("icebergCompatV2", 0, Some("delta.enableIcebergCompatV2"))),
+    unwritten(writer("icebergCompatV3", 0, Some("delta.enableIcebergCompatV3"))),
     writer("inCommitTimestamp", 0, Some("delta.enableInCommitTimestamps")),
-    writer("inCommitTimestamp-preview", 0, Some("delta.enableInCommitTimestamps-preview")),
-    writer("materializePartitionColumns", 0, None),
-    writer("rowTracking", 0, Some("delta.enableRowTracking")),
-    writer("collations", 0, None),
-    writer("collations-preview", 0, None),
+    unwritten(writer("inCommitTimestamp-preview", 0, Some("delta.enableInCommitTimestamps-preview"))),
+    unwritten(writer("materializePartitionColumns", 0, None)),
+    // A writer gives rows their ids as soon as the feature is there, whether or not it is turned on.
+    unwritten(writer("rowTracking", 0, Some("delta.enableRowTracking"))),
+    unwritten(writer("collations", 0, None)),
+    unwritten(writer("collations-preview", 0, None)),
     both("deletionVectors", Reads::Yes, Some("delta.enableDeletionVectors")),
     both("timestampNtz", Reads::Yes, None),
     both("typeWidening", Reads::Yes, Some("delta.enableTypeWidening")),
     both("typeWidening-preview", Reads::Yes, Some("delta.enableTypeWidening")),
     both("v2Checkpoint", Reads::Yes, Some("delta.checkpointPolicy")),
     both("vacuumProtocolCheck", Reads::Yes, None),
-    both("variantType", Reads::Yes, None),
-    both("variantType-preview", Reads::Yes, None),
-    both("variantShredding", Reads::Yes, Some("delta.enableVariantShredding")),
-    both("variantShredding-preview", Reads::Yes, Some("delta.enableVariantShredding")),
-    both("catalogManaged", Reads::NeedsCatalog, None),
-    both("catalogOwned", Reads::NeedsCatalog, None),
-    both("catalogOwned-preview", Reads::NeedsCatalog, None),
-    both("coordinatedCommits-preview", Reads::NeedsCatalog, None),
-    both("adaptiveMetadata-preview", Reads::No, None),
-    both("geospatial", Reads::No, None),
-    both("geospatial-dev", Reads::No, None),
-    both("icebergNativeV4-preview", Reads::No, None),
-    both("redirectReaderWriter-preview", Reads::No, None),
+    unwritten(both("variantType", Reads::Yes, None)),
+    unwritten(both("variantType-preview", Reads::Yes, None)),
+    unwritten(both("variantShredding", Reads::Yes, Some("delta.enableVariantShredding"))),
+    unwritten(both("variantShredding-preview", Reads::Yes, Some("delta.enableVariantShredding"))),
+    unwritten(both("catalogManaged", Reads::NeedsCatalog, None)),
+    unwritten(both("catalogOwned", Reads::NeedsCatalog, None)),
+    unwritten(both("catalogOwned-preview", Reads::NeedsCatalog, None)),
+    unwritten(both("coordinatedCommits-preview", Reads::NeedsCatalog, None)),
+    unwritten(both("adaptiveMetadata-preview", Reads::No, None)),
+    unwritten(both("geospatial", Reads::No, None)),
+    unwritten(both("geospatial-dev", Reads::No, None)),
+    unwritten(both("icebergNativeV4-preview", Reads::No, None)),
+    unwritten(both("redirectReaderWriter-preview", Reads::No, None)),
 ];
 
+const MAPPING: &str = "columnMapping";
 const COORDINATOR: &str = "delta.coordinatedCommits.commitCoordinator-preview";
 const READER_FEATURES_FROM: i32 = 3;
 const WRITER_FEATURES_FROM: i32 = 7;
@@ -124,7 +145,8 @@ impl Protocol {
         }
     }
 
-    /// Whether every feature a writer would have to obey is known by name.
+    /// Whether this build obeys every feature a writer has to, as far as the protocol shows: a column may still use one
+    /// that it does not ([`Self::unwritten_column`]).
     ///
     /// # Errors
     /// As [`Self::readable`], and for writer versions and features.
@@ -135,8 +157,14 @@ impl Protocol {
             return Err(DeltaError::WriterVersion { version });
         }
         let listed = self.listed_writer_features();
-        let missing: Vec<String> = listed.iter().filter(|it| known(it).is_none()).cloned().collect();
+        let missing: Vec<String> = listed.iter().filter(|it| !is_written(it)).cloned().collect();
         if missing.is_empty() { Ok(()) } else { Err(DeltaError::WriterFeatures { version, features: missing }) }
+    }
+
+    /// The feature that a column with this metadata uses and this build does not write.
+    pub(crate) fn unwritten_column(&self, metadata: &HashMap<String, String>) -> Option<&'static str> {
+        let used = |it: &&Feature| matches!(it.writes, Writes::Unless(key) if metadata.contains_key(key));
+        FEATURES.iter().filter(used).map(|it| it.name).find(|it| self.supports(it))
     }
 
     /// What the protocol calls malformed, as far as it would make reading unsafe.
@@ -206,6 +234,23 @@ fn reads(name: &str) -> Reads {
     known(name).map_or(Reads::No, |it| it.reads)
 }
 
+/// Whether tables with the feature are written. A reader feature that is only read stands in `readerFeatures`, too.
+pub(crate) fn is_written(name: &str) -> bool {
+    known(name).is_some_and(|it| it.writes != Writes::No)
+}
+
+/// Whether `name` is a feature that this build knows.
+pub(crate) fn is_known(name: &str) -> bool {
+    known(name).is_some()
+}
+
+/// The features that these properties turn on.
+pub(crate) fn turned_on(properties: &BTreeMap<String, String>) -> Vec<&'static str> {
+    let asks = |it: &&Feature| it.enabled_by.is_some() && is_enabled(it.name, Properties(properties));
+    // A preview is never what a property means.
+    FEATURES.iter().filter(asks).map(|it| it.name).filter(|it| !it.ends_with("-preview")).collect()
+}
+
 fn is_enabled(feature: &str, properties: Properties<'_>) -> bool {
     let Some(property) = known(feature).and_then(|it| it.enabled_by) else { return true };
     match property {
@@ -214,6 +259,8 @@ fn is_enabled(feature: &str, properties: Properties<'_>) -> bool {
         _ => properties.flag(property).unwrap_or(false),
     }
 }
+
+mod make;
 
 #[cfg(test)]
 mod tests {
@@ -321,6 +368,19 @@ mod tests {
         let err = protocol(1, 7, "appendOnly unheardOf").writable().unwrap_err().to_string();
         assert_eq!(err, "table (writer version 7) needs writer features this build does not have: `unheardOf`");
         assert!(protocol(1, 9, "").writable().is_err());
-        protocol(3, 7, "deletionVectors rowTracking").writable().unwrap();
+        protocol(3, 7, "deletionVectors generatedColumns").writable().unwrap();
+        let err = protocol(3, 7, "deletionVectors rowTracking clustering").writable().unwrap_err().to_string();
+        assert!(err.ends_with("does not have: `rowTracking`, `clustering`"), "{err}");
+    }
+
+    #[test]
+    fn a_feature_of_columns_blocks_where_a_column_uses_it() {
+        let metadata = |key: &str| HashMap::from([(key.to_owned(), "x".to_owned())]);
+        let used = |reader, writer, features, key| protocol(reader, writer, features).unwritten_column(&metadata(key));
+        assert_eq!(used(1, 4, "", "delta.generationExpression"), Some("generatedColumns"));
+        assert_eq!(used(1, 2, "", "delta.generationExpression"), None, "not honoured");
+        assert_eq!(used(1, 6, "", "delta.identity.start"), Some("identityColumns"));
+        assert_eq!(used(1, 7, "allowColumnDefaults", "CURRENT_DEFAULT"), Some("allowColumnDefaults"));
+        assert_eq!(used(1, 6, "", "comment"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! `schemaString` → Arrow.
+//! `schemaString` ⟷ Arrow.
 //!
 //! Names, types, nullability and comments come over as they are. What else a column's metadata says (generation
 //! expressions, invariants, defaults, type changes, `char(n)`) is kept under its own key, as text. Where the table maps
@@ -29,6 +29,7 @@ use crate::{
 };
 
 mod parse;
+pub(crate) mod text;
 
 /// Metadata key of a field whose Arrow type does not say all: see [`VARIANT`].
 pub(crate) const TYPE: &str = "lakebed.type";

@@ -1,5 +1,5 @@
 //! One version of a table: what it is, and what can be asked of it.
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -7,24 +7,33 @@ use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use lakebed_core::{
     Result,
+    change::Change,
     expr::{ColumnPath, Predicate},
     listing::ListingColumns,
+    maintain::Retain,
     scan::{ColumnMapping, Scan, ScanTask},
-    table::{Layout, PartitionField, Pruning, Snapshot, Totals, Transform},
+    table::{Layout, PartitionField, Pruning, RefRules, Snapshot, Totals, Transform},
     version::{Version, VersionId},
+    write::WriteRules,
 };
 use serde_json::{Value, json};
 
 use crate::{
     checkpoint::files::FileStatistics,
     listing,
+    properties::Properties,
     prune::Pruner,
     scan::{self, Statistics},
     schema::TableSchema,
     spec::{DomainMetadata, Txn},
     state::State,
     stats::{StatsColumns, StatsPlan, num_records},
+    timeline::refs,
+    write,
 };
+
+/// How long history stays where the table does not say.
+const LOG_RETENTION: Duration = Duration::from_secs(30 * 86_400);
 
 /// A version of a Delta table.
 #[derive(Debug)]
@@ -51,9 +60,9 @@ impl DeltaSnapshot {
         });
         let layout = Layout { partition: partition.collect(), ..Layout::default() };
         let version = Version {
-            id: VersionId::from(state.version),
+            id: VersionId::new(state.shown_version()),
             committed_at: state.committed_at,
-            parent: state.version.checked_sub(1).map(VersionId::from),
+            parent: state.version_number().and_then(|it| it.checked_sub(1)).map(VersionId::from),
             schema_id: None,
         };
         let mapping = Arc::new(schema.column_mapping(&state.metadata.configuration));
@@ -101,6 +110,29 @@ impl Snapshot for DeltaSnapshot {
 
     fn tracks_rows(&self) -> bool {
         self.mapping.row_id_column.is_some()
+    }
+
+    fn write_rules(&self) -> Result<WriteRules> {
+        write::rules::of(self)
+    }
+
+    async fn application(&self, id: &str) -> Result<Option<i64>> {
+        Ok(self.state.txns().await?.get(id).map(|it| it.version))
+    }
+
+    fn retention(&self) -> Option<Retain> {
+        let age = Properties(&self.state.metadata.configuration).interval("delta.logRetentionDuration");
+        // An age that cannot be read keeps all.
+        let age = age.map_or(Duration::MAX, |it| it.unwrap_or(LOG_RETENTION));
+        Some(Retain { age: Some(age), at_least: 1, ..Retain::default() })
+    }
+
+    fn features_for(&self, changes: &[Change]) -> Vec<String> {
+        write::upgrade::asked(&self.state.protocol, &self.state.metadata.configuration, changes)
+    }
+
+    fn ref_rules(&self) -> Result<RefRules> {
+        Ok(refs::rules(&self.state.protocol))
     }
 
     fn facts(&self) -> Vec<(String, Value)> {

@@ -1,37 +1,52 @@
 //! The handle to a Delta table.
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use async_trait::async_trait;
-use futures::{StreamExt, stream, stream::BoxStream};
+use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use lakebed_core::{
     Error, Result,
-    change::{ChangeSpan, VersionDelta},
+    change::{Change, ChangeSpan, VersionDelta},
+    commit::{Committed, Intent, Publish, Staged, Write},
+    env::Env,
+    file::DeleteFile,
     format::{FormatKind, TableLocation},
-    maintain::Retain,
+    maintain::{Maintenance, MaintenancePlan, Retain},
     path::FilePath,
     storage::Storage,
     table::{ChangeFeed, Finding, Snapshot, Table},
     timeline::Timeline,
     version::{AsOf, Ref, Resolved, Span},
+    write::{NewVector, RowDeletes},
 };
 
 use crate::{
     KIND, changes, examine, feed,
     log::Log,
     snapshot::DeltaSnapshot,
-    state::{Head, State},
+    state::{BEFORE_FIRST_ID, Head, State},
     timeline,
+    upkeep::Upkeep,
+    write,
 };
 
 /// A Delta table in its folder.
 #[derive(Debug)]
 pub struct DeltaTable {
     head: Head,
+    env: Env,
+    /// The write that is to make the table, where it was not there yet.
+    maker: Option<String>,
 }
 
 impl DeltaTable {
     pub(crate) fn new(location: TableLocation) -> Self {
-        Self { head: Head::new(Log::new(location.storage)) }
+        Self { head: Head::new(Log::new(location.storage)), env: location.env, maker: None }
+    }
+
+    /// The handle to a table that the write `maker` is to make.
+    pub(crate) fn to_be(location: TableLocation, maker: String) -> Self {
+        Self { maker: Some(maker), ..Self::new(location) }
     }
 
     pub(crate) fn log(&self) -> &Log {
@@ -59,6 +74,27 @@ impl DeltaTable {
     /// The snapshot of version `version`.
     pub async fn at(&self, version: u64) -> Result<Arc<DeltaSnapshot>> {
         snapshot_of(self.head.at(version).await?).await
+    }
+
+    fn upkeep(&self) -> Upkeep<'_> {
+        Upkeep { head: &self.head, env: &self.env }
+    }
+
+    /// Who made the table, as changes since nothing was there.
+    ///
+    /// # Errors
+    /// Already exists if it was not the write of this handle.
+    async fn made(&self, maker: &str) -> Result<Vec<VersionDelta>> {
+        let log = self.log();
+        if log.listing_from(0).await?.newest().is_none() {
+            return Ok(Vec::new());
+        }
+        let first = Span { after: None, until: AsOf::Version(0.into()) };
+        let made: Vec<VersionDelta> = changes::read(self, &first).try_collect().await?;
+        match made.first().and_then(|it| it.write_id.as_deref()) {
+            Some(id) if id == maker => Ok(made),
+            _ => Err(write::create::exists(log.storage().location())),
+        }
     }
 
     /// The state of the newest version, whether or not this build can read its rows.
@@ -127,19 +163,71 @@ impl Table for DeltaTable {
     }
 
     fn changes(&self, span: &Span) -> BoxStream<'_, Result<VersionDelta>> {
-        changes::read(self, span)
+        match &self.maker {
+            Some(maker) if span.after.as_ref().is_some_and(|it| it.as_str() == BEFORE_FIRST_ID) => {
+                stream::once(self.made(maker)).map_ok(|it| stream::iter(it.into_iter().map(Ok))).try_flatten().boxed()
+            }
+            _ => changes::read(self, span),
+        }
     }
 
     async fn change_feed(&self, span: &ChangeSpan) -> Result<ChangeFeed> {
         feed::read(self, span).await
     }
 
-    fn reachable(&self, _retain: &Retain) -> BoxStream<'_, Result<FilePath>> {
-        let err = Error::unsupported("this build does not tell which files of a delta table are reachable");
-        stream::once(async { Err(err) }).boxed()
+    fn reachable(&self, retain: &Retain) -> BoxStream<'_, Result<FilePath>> {
+        self.upkeep().reachable(retain)
     }
 
     async fn examine(&self) -> Result<Vec<Finding>> {
         examine::examine(self).await
+    }
+
+    async fn begin(&self, intent: Intent) -> Result<Write> {
+        if let Some(branch) = &intent.branch {
+            return Err(write::no_branches(branch));
+        }
+        let base = confirmed(self.latest().await?).await?;
+        write::rules::check(&base.state.protocol, &base.state.metadata, &base.schema)?;
+        Ok(Write { base, intent, id: write::write_id(&self.env) })
+    }
+
+    async fn write_vectors(&self, write: &Write, vectors: Vec<NewVector>) -> Result<Vec<DeleteFile>> {
+        let rules = write.base.write_rules()?;
+        if rules.deletes != RowDeletes::Vectors && !vectors.is_empty() {
+            return Err(Error::unsupported("deletion vectors are not turned on in this table")
+                .with_hint("`delta.enableDeletionVectors` turns them on"));
+        }
+        write::vectors::write(self.storage(), &self.env, &vectors).await
+    }
+
+    async fn stage(&self, write: &Write, onto: &dyn Snapshot, changes: &[Change]) -> Result<Staged> {
+        let onto = write::ours(onto)?;
+        let staged = write::stage(&self.head, &self.env, write, onto, changes).await?;
+        if let Publish::Create { body, .. } = &staged.publish {
+            self.log().own.staged(&write.id, onto.state.next_version(), body);
+        }
+        Ok(staged)
+    }
+
+    async fn evolve(&self, write: &Write, schema: &SchemaRef) -> Result<Arc<dyn Snapshot>> {
+        Ok(write::evolved(&self.env, write, schema).await?)
+    }
+
+    fn committed(&self, write: &Write, committed: &Committed) {
+        self.log().own.ended(&write.id, timeline::number(&committed.version.id).ok());
+    }
+
+    async fn abandon(&self, write: &Write) -> Result<()> {
+        self.log().own.ended(&write.id, None);
+        Ok(())
+    }
+
+    async fn plan(&self, action: &Maintenance) -> Result<MaintenancePlan> {
+        self.upkeep().plan(action).await
+    }
+
+    async fn due(&self, after: &Committed) -> Result<Vec<Maintenance>> {
+        self.upkeep().due(after).await
     }
 }

@@ -2,14 +2,13 @@
 //!
 //! DataFusion's memory pool counts what operators hold, not what one call of a scalar function allocates. So before the
 //! call its result is estimated from the arguments, and one call on one batch gets a share of the memory limit.
-use std::{hash::Hash, sync::Arc};
+use std::{collections::HashMap, hash::Hash, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
 use arrow_cast::cast;
 use arrow_schema::{DataType, FieldRef};
 use datafusion::{
     error::{DataFusionError, Result},
-    execution::SessionState,
     logical_expr::{
         ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     },
@@ -43,11 +42,11 @@ const FUNCTIONS: [(&str, Growth); 7] = [
     ("generate_series", Growth::Series),
 ];
 
-/// The bounded forms of those functions that `state` has.
-pub(crate) fn functions(state: &SessionState, memory_limit: Option<usize>) -> Vec<ScalarUDF> {
+/// The bounded forms of those functions that are among `all`.
+pub(crate) fn functions(all: &HashMap<String, Arc<ScalarUDF>>, memory_limit: Option<usize>) -> Vec<ScalarUDF> {
     let most = memory_limit.map_or(MOST, |it| it / SHARE);
     let bounded = |(name, growth): (&str, Growth)| {
-        let inner = Arc::clone(state.scalar_functions().get(name)?.inner());
+        let inner = Arc::clone(all.get(name)?.inner());
         Some(ScalarUDF::new_from_impl(Bounded { inner, growth, most }))
     };
     FUNCTIONS.into_iter().filter_map(bounded).collect()

@@ -110,7 +110,9 @@ fn of_schema(err: SchemaError) -> Error {
     match err {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let error = Error::invalid(format!("no column is called `{}`", field.flat_name()));
-            let names: Vec<&str> = valid_fields.iter().map(|it| it.name()).collect();
+            // Names of ours begin with NUL.
+            let names = valid_fields.iter().map(|it| it.name()).filter(|it| !it.starts_with('\0'));
+            let names: Vec<&str> = names.collect();
             match did_you_mean(field.name(), names.iter().copied()) {
                 Some(near) => error.with_hint(format!("did you mean `{near}`?")),
                 None if names.is_empty() => error,

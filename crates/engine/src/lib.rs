@@ -5,6 +5,7 @@
 //! made of metadata. Nothing here knows a format: all of them are `dyn TableFormat`.
 mod bounded;
 pub mod change_table;
+mod dml;
 pub mod error;
 pub mod function;
 pub mod lower;
@@ -17,7 +18,8 @@ mod stack;
 pub mod system;
 mod text;
 pub mod variant;
+mod write;
 
 pub use registry::Formats;
-pub use session::{Locator, Output, OutputKind, Session, SessionOptions};
+pub use session::{Access, Locator, Output, OutputKind, Session, SessionOptions};
 pub use sql::Statement;

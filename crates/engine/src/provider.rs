@@ -4,6 +4,10 @@
 //! 2. Filters on partition columns alone are then evaluated on what is left, file by file, by DataFusion itself: the
 //!    plan above need not check them again. All others are checked again.
 //! 3. The tasks that remain become one scan node ([`scan::plan`](crate::scan)).
+//!
+//! Statements that change rows read the same way, through a table that numbers its files ([`ground`]).
+mod ground;
+
 use std::{collections::HashSet, sync::Arc};
 
 use arrow_array::{Array, BooleanArray, cast::AsArray};
@@ -27,6 +31,7 @@ use lakebed_core::{
     table::{Snapshot, Table, Transform},
 };
 
+pub(crate) use self::ground::{FILE_NUMBER, Ground, ROW_NUMBER};
 use crate::{
     lower::lower_all,
     registry::Formats,
@@ -45,6 +50,9 @@ pub struct LakeTable {
     shown: Shown,
     /// Names of the columns that partition the table by their own value.
     partition: HashSet<String>,
+    ground: Option<Arc<Ground>>,
+    /// What to read instead of the version's live files.
+    readings: Option<Arc<[Reading]>>,
 }
 
 impl LakeTable {
@@ -63,7 +71,7 @@ impl LakeTable {
         let identity =
             |it: &&lakebed_core::table::PartitionField| it.transform == Transform::Identity && it.source.0.len() == 1;
         let partition = snapshot.layout().partition.iter().filter(identity).map(|it| it.source.0[0].clone()).collect();
-        Ok(Self { name: name.into(), table, snapshot, format, shown, partition })
+        Ok(Self { name: name.into(), table, snapshot, format, shown, partition, ground: None, readings: None })
     }
 
     pub fn table(&self) -> &Arc<dyn Table> {
@@ -74,14 +82,34 @@ impl LakeTable {
         &self.snapshot
     }
 
+    /// The same rows with [`FILE_NUMBER`] and [`ROW_NUMBER`]; `ground` learns of every file that is scanned.
+    pub(crate) fn numbered(mut self, ground: Arc<Ground>) -> Self {
+        self.shown = ground::with_numbers(&self.shown);
+        self.ground = Some(ground);
+        self
+    }
+
+    pub(crate) fn is_numbered(&self) -> bool {
+        self.ground.is_some()
+    }
+
+    /// The rows of `readings` instead of all.
+    pub(crate) fn only(mut self, readings: Vec<Reading>) -> Self {
+        self.readings = Some(readings.into());
+        self
+    }
+
     /// Whether DataFusion can decide `filter` for whole files: all its columns partition the table.
     fn by_file(&self, filter: &Expr) -> bool {
         let columns = filter.column_refs();
         !filter.is_volatile() && !columns.is_empty() && columns.iter().all(|it| self.partition.contains(&it.name))
     }
 
-    async fn tasks(&self, scan: &Scan) -> Result<Vec<ScanTask>> {
-        self.snapshot.tasks(scan).try_collect().await.map_err(external)
+    async fn readings(&self, scan: &Scan) -> Result<Vec<Reading>> {
+        match &self.readings {
+            Some(readings) => Ok(readings.to_vec()),
+            None => self.snapshot.tasks(scan).try_collect().await.map(single_files).map_err(external),
+        }
     }
 
     fn scan_of(&self, state: &dyn Session, args: &ScanArgs<'_>, wanted: &[usize]) -> Scan {
@@ -151,11 +179,16 @@ impl TableProvider for LakeTable {
             Some(wanted) => wanted.to_vec(),
             None => (0..self.shown.schema.fields().len()).collect(),
         };
-        let tasks = self.tasks(&self.scan_of(state, &args, &wanted)).await?;
-        let mapping = mapping_of(&tasks, self.snapshot.schema()).map_err(external)?;
-        let mut readings = single_files(tasks);
+        let scan = self.scan_of(state, &args, &wanted);
+        let mut readings = self.readings(&scan).await?;
+        let mapping = mapping_of(readings.iter().map(|it| &it.task), self.snapshot.schema()).map_err(external)?;
         let by_file: Vec<Expr> = filters.iter().filter(|it| self.by_file(it)).cloned().collect();
         let decided = keep_by_file(state, &self.shown, &mapping, &by_file, &mut readings)?;
+        if let Some(ground) = &self.ground {
+            ground
+                .enrol(&mut readings, self.readings.is_none().then_some(scan.predicate), decided)
+                .map_err(external)?;
+        }
         let label = self.label(filters, readings.len()).await;
         let mut request = Request {
             storage: self.table.storage(),

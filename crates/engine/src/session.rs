@@ -1,8 +1,20 @@
 //! A session: catalogs, formats, variables and views, and the statements that run in them.
+mod alter;
+mod call;
+mod columns;
+mod create;
+mod destination;
+mod drop;
 mod explain;
+mod insert;
+mod kept;
 mod run;
+mod settings;
 mod shared;
+mod tags;
+mod upkeep;
 mod variables;
+mod writes;
 
 use std::{fmt, sync::Arc};
 
@@ -10,7 +22,7 @@ use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::{
     execution::{
-        FunctionRegistry, SendableRecordBatchStream, SessionState, SessionStateBuilder,
+        SendableRecordBatchStream, SessionState, SessionStateBuilder, SessionStateDefaults,
         memory_pool::{FairSpillPool, TrackConsumersPool},
         runtime_env::RuntimeEnvBuilder,
     },
@@ -25,17 +37,21 @@ use lakebed_core::{
     table::Table,
 };
 
-pub(crate) use shared::{Place, Shared};
+pub(crate) use self::{
+    destination::{Destination, Given, TARGET},
+    run::known,
+    settings::{PartitionOverwrite, WriteSettings},
+    shared::{Place, Shared},
+    writes::counted,
+};
 
 use self::run::Mutable;
 use crate::{
-    bounded,
     error::of_datafusion,
     registry::Formats,
     scan::options::ScanOptions,
-    sql::{self, Statement, resolve::opened_at},
+    sql::{self, Statement, functions::Functions, resolve::opened_at},
     stack::roomy,
-    variant,
 };
 
 /// Finds the storage of a place that a statement names: a path or a URL.
@@ -64,6 +80,15 @@ pub struct SessionOptions {
     pub memory_limit: Option<usize>,
     /// `None` is one a core.
     pub target_partitions: Option<usize>,
+    pub access: Access,
+}
+
+/// Whether statements may change anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    #[default]
+    ReadWrite,
+    ReadOnly,
 }
 
 /// Runs statements. One at a time or many at once: a statement sees the variables as they were when it started.
@@ -131,7 +156,7 @@ impl Session {
     }
 
     /// The state that one statement runs in, its clock stopped at the start.
-    fn statement_state(&self) -> SessionState {
+    pub(crate) fn statement_state(&self) -> SessionState {
         let mut state = self.context.state();
         let now = chrono::DateTime::from_timestamp_millis(self.shared.env.clock.now().0);
         state.execution_props_mut().query_execution_start_time = now;
@@ -174,11 +199,12 @@ fn state(options: &SessionOptions) -> Result<SessionState> {
         *reserved = (*reserved).min(share);
     }
     let runtime = runtime.build_arc().map_err(of_datafusion)?;
-    let mut state =
-        SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features().build();
-    let bounded = bounded::functions(&state, options.memory_limit);
-    for function in variant::functions().into_iter().chain(bounded) {
-        state.register_udf(Arc::new(function)).map_err(of_datafusion)?;
-    }
-    Ok(state)
+    let tables = SessionStateDefaults::default_table_functions();
+    let config = config.with_extension(Arc::new(Functions::new(options.memory_limit)));
+    Ok(SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_expr_planners(SessionStateDefaults::default_expr_planners())
+        .with_table_functions(tables.into_iter().map(|it| (it.name().to_owned(), it)).collect())
+        .build())
 }

@@ -20,6 +20,8 @@ use lakebed_engine::registry::Formats;
 
 use crate::{location::Place, store::Stores};
 
+mod change;
+
 /// How many folders are looked at together.
 const AT_ONCE: usize = 16;
 
@@ -96,6 +98,20 @@ impl DirectoryCatalog {
         };
         check_name("schema", name)?;
         Ok(self.find(&self.warehouse, name).await?.map(|it| self.warehouse.join(&it)))
+    }
+
+    /// The folder that `ident` names, and the name as it is spelled there.
+    async fn found(&self, ident: &TableIdent) -> Result<(Place, TableIdent)> {
+        check_name("table", &ident.name)?;
+        let Some(schema) = self.schema(&ident.namespace).await? else {
+            let err = self.unknown_schema(&ident.namespace.join(".")).await;
+            let hint = err.hint().map(str::to_owned).unwrap_or_default();
+            return Err(Error::not_found(format!("no table `{}`: {err}", ident.name)).with_hint(hint));
+        };
+        let Some(name) = self.find(&schema, &ident.name).await? else {
+            return Err(self.unknown_table(&schema, ident).await);
+        };
+        Ok((schema.join(&name), TableIdent { namespace: vec![schema.name().to_owned()], name }))
     }
 
     /// The format of the table in `storage`; `None` when there is none.
@@ -196,47 +212,42 @@ impl Catalog for DirectoryCatalog {
     }
 
     async fn load(&self, ident: &TableIdent) -> Result<TableEntry> {
-        check_name("table", &ident.name)?;
-        let Some(schema) = self.schema(&ident.namespace).await? else {
-            let err = self.unknown_schema(&ident.namespace.join(".")).await;
-            let hint = err.hint().map(str::to_owned).unwrap_or_default();
-            return Err(Error::not_found(format!("no table `{}`: {err}", ident.name)).with_hint(hint));
-        };
-        let Some(name) = self.find(&schema, &ident.name).await? else {
-            return Err(self.unknown_table(&schema, ident).await);
-        };
-        let storage = self.stores.storage(&schema.join(&name))?;
+        let (place, ident) = self.found(ident).await?;
+        let storage = self.stores.storage(&place)?;
         let format = self.formats.detect(&storage, None).await?;
-        let ident = TableIdent { namespace: vec![schema.name().to_owned()], name };
         Ok(self.entry(ident, format.kind(), storage))
     }
 
+    async fn place(&self, ident: &TableIdent, format: FormatKind) -> Result<TableEntry> {
+        let storage = self.storage_for_new(ident).await?;
+        Ok(self.entry(ident.clone(), format, storage))
+    }
+
     async fn create(&self, ident: &TableIdent, format: FormatKind, table: CreateTable) -> Result<TableEntry> {
-        check_name("table", &ident.name)?;
-        let place = match self.schema(&ident.namespace).await? {
-            Some(found) => found,
-            None => self.warehouse.join(&ident.namespace.concat()),
-        };
-        if let Some(name) = self.find(&place, &ident.name).await? {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("`{name}` is already in {}", place.location())));
-        }
-        let storage = self.stores.storage(&place.join(&ident.name))?;
+        let entry = self.place(ident, format).await?;
         let at = TableLocation {
-            storage: storage.clone(),
+            storage: entry.storage.clone(),
             publisher: Arc::clone(&self.publisher),
             env: self.env.clone(),
             options: OpenOptions::default(),
         };
-        self.formats.of(&format)?.create(at, table).await?;
-        Ok(self.entry(ident.clone(), format, storage))
+        self.formats.of(&entry.format)?.create(at, table).await?;
+        Ok(entry)
     }
 
-    async fn rename(&self, from: &TableIdent, _to: &TableIdent) -> Result<()> {
-        Err(Error::unsupported(format!("a directory catalog does not rename tables: `{}` is its folder", from.name))
-            .with_hint("move the folder while nobody writes to the table"))
+    async fn rename(&self, from: &TableIdent, to: &TableIdent) -> Result<()> {
+        self.move_table(from, to).await
     }
 
     async fn drop(&self, ident: &TableIdent) -> Result<()> {
-        Err(Error::unsupported(format!("this build does not drop tables; `{}` is untouched", ident.name)))
+        self.remove_table(ident).await
+    }
+
+    async fn create_namespace(&self, namespace: &[String]) -> Result<()> {
+        self.make_schema(namespace).await
+    }
+
+    async fn drop_namespace(&self, namespace: &[String]) -> Result<()> {
+        self.remove_schema(namespace).await
     }
 }

@@ -4,6 +4,8 @@
 //! `~/.config/lakebed/config.toml`), `lakebed.toml` in the working folder, `LAKEBED_…` variables, flags. A key
 //! nobody knows is an error that names file and line; a variable nobody knows is not configuration.
 //!
+//! Keys below `[profile.NAME]` of either file count when that profile is asked for, and win over the rest of both files.
+//!
 //! A working folder may be somebody else's. Its `lakebed.toml` can therefore neither run commands for credentials
 //! nor admit places outside a table: those two belong to the user's own file, the environment and flags.
 use std::{
@@ -69,17 +71,36 @@ enum Owner {
     Folder,
 }
 
+/// A key below `[profile.NAME]`.
+#[derive(Debug)]
+struct Profiled {
+    profile: String,
+    key: String,
+    value: String,
+    origin: Origin,
+}
+
 impl Config {
+    /// [`Self::load_with`] the profile that the environment names.
+    pub fn load(environment: &BTreeMap<String, String>, folder: &Path) -> Result<Self> {
+        Self::load_with(environment, folder, None)
+    }
+
     /// Reads both files, where they are, and the environment.
     ///
     /// # Errors
     /// [`ErrorKind::Invalid`](lakebed_core::ErrorKind) with file and line for broken TOML, unknown keys and bad values.
-    pub fn load(environment: &BTreeMap<String, String>, folder: &Path) -> Result<Self> {
+    pub fn load_with(environment: &BTreeMap<String, String>, folder: &Path, profile: Option<&str>) -> Result<Self> {
         let mut config = Self::default();
+        let mut profiled = Vec::new();
         if let Some(path) = user_file(environment) {
-            config.read_file(&path, Owner::User)?;
+            config.read_file(&path, Owner::User, &mut profiled)?;
         }
-        config.read_file(&folder.join("lakebed.toml"), Owner::Folder)?;
+        config.read_file(&folder.join("lakebed.toml"), Owner::Folder, &mut profiled)?;
+        let named = environment.get("LAKEBED_PROFILE").map(String::as_str).filter(|it| !it.is_empty());
+        if let Some(name) = profile.or(named).or_else(|| config.get("profile")).map(str::to_owned) {
+            config.put_profile(&name, profiled)?;
+        }
         for key in KEYS {
             let name = key.variable();
             if let Some(value) = environment.get(&name).filter(|it| !it.is_empty()) {
@@ -88,6 +109,22 @@ impl Config {
             }
         }
         Ok(config)
+    }
+
+    /// Sets what `profiled` says under this name.
+    fn put_profile(&mut self, name: &str, profiled: Vec<Profiled>) -> Result<()> {
+        if !profiled.iter().any(|it| it.profile == name) {
+            let mut known: Vec<&str> = profiled.iter().map(|it| it.profile.as_str()).collect();
+            known.sort_unstable();
+            known.dedup();
+            let hint =
+                if known.is_empty() { "there is none".to_owned() } else { format!("there is {}", known.join(", ")) };
+            return Err(Error::invalid(format!("no profile `{}`", name.escape_debug())).with_hint(hint));
+        }
+        for it in profiled.into_iter().filter(|it| it.profile == name) {
+            self.set(&it.key, it.value, it.origin)?;
+        }
+        Ok(())
     }
 
     /// Sets one key, checking the shape of its value.
@@ -138,7 +175,7 @@ impl Config {
         })
     }
 
-    fn read_file(&mut self, path: &Path, owner: Owner) -> Result<()> {
+    fn read_file(&mut self, path: &Path, owner: Owner, profiled: &mut Vec<Profiled>) -> Result<()> {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -153,13 +190,24 @@ impl Config {
             let value = plain(value).ok_or_else(|| {
                 Error::invalid(format!("{origin}: `{name}` must be a text, a number, true, false or a list of texts"))
             })?;
-            if owner == Owner::Folder && (name == "paths.allow" || value.starts_with("command:")) {
+            let (profile, key) = match name.strip_prefix("profile.").and_then(|it| it.split_once('.')) {
+                Some((profile, key)) => (Some(profile.to_owned()), key.to_owned()),
+                None => (None, name.clone()),
+            };
+            if owner == Owner::Folder && (key == "paths.allow" || value.starts_with("command:")) {
                 return Err(Error::invalid(format!(
                     "{origin}: `{name}`: such a value cannot be set by a folder's file"
                 ))
                 .with_hint("set it in your own config.toml, in the environment or by a flag"));
             }
-            self.set(&name, value, origin)?;
+            match profile {
+                None => self.set(&key, value, origin)?,
+                Some(profile) => {
+                    // What nobody asks for now must be right all the same.
+                    Self::default().set(&key, value.clone(), origin.clone())?;
+                    profiled.push(Profiled { profile, key, value, origin });
+                }
+            }
         }
         Ok(())
     }

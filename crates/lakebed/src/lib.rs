@@ -23,27 +23,30 @@ use lakebed_core::{
     env::Env,
     format::{OpenOptions, TableFormat, TableLocation},
     rev::split_table_rev,
-    storage::Storage,
     table::Table,
 };
 use lakebed_engine::{
     registry::Formats,
-    session::{Session, SessionOptions},
+    session::{Access, Session, SessionOptions},
 };
 
 pub mod catalog_dir;
+pub mod change;
 pub mod config;
+pub mod flight;
 pub mod location;
 mod memory;
 pub mod readable;
 pub mod secret;
 pub mod similar;
 mod store;
+pub mod upkeep;
 
 pub use self::store::Stores;
 use self::{
     catalog_dir::DirectoryCatalog,
     config::{Config, folder_of},
+    flight::Flights,
     location::{Place, looks_like_place},
     store::probe::ProbingPublisher,
 };
@@ -78,6 +81,7 @@ pub struct Lakebed {
     stores: Arc<Stores>,
     formats: Formats,
     publisher: Arc<dyn Publisher>,
+    flights: Arc<Flights>,
     catalog: Arc<DirectoryCatalog>,
 }
 
@@ -89,6 +93,8 @@ pub struct Opened {
     /// The text after `@`.
     pub revision: Option<String>,
     pub table: Arc<dyn Table>,
+    /// Makes its commits visible.
+    pub publisher: Arc<dyn Publisher>,
 }
 
 /// Whether requests are only counted or also kept.
@@ -161,8 +167,13 @@ impl Builder {
         let stores = Stores::new(self.base, self.config.clone(), self.environment);
         let stores = Arc::new(if self.log_requests { stores.with_log() } else { stores });
         let formats = Formats::new(self.formats);
-        let publisher: Arc<dyn Publisher> =
-            Arc::new(ProbingPublisher { stores: Arc::clone(&stores), env: self.env.clone(), cache });
+        let flights = Arc::new(Flights::default());
+        let publisher: Arc<dyn Publisher> = Arc::new(ProbingPublisher {
+            stores: Arc::clone(&stores),
+            env: self.env.clone(),
+            cache,
+            flights: Arc::clone(&flights),
+        });
         let catalog = Arc::new(DirectoryCatalog::new(
             warehouse,
             Arc::clone(&stores),
@@ -170,7 +181,7 @@ impl Builder {
             Arc::clone(&publisher),
             self.env.clone(),
         ));
-        Ok(Lakebed { config: self.config, env: self.env, stores, formats, publisher, catalog })
+        Ok(Lakebed { config: self.config, env: self.env, stores, formats, publisher, flights, catalog })
     }
 }
 
@@ -212,6 +223,11 @@ impl Lakebed {
         &self.publisher
     }
 
+    /// The commits of this process that have no answer yet.
+    pub fn flights(&self) -> &Arc<Flights> {
+        &self.flights
+    }
+
     /// A fresh SQL session over the default catalog.
     pub fn session(&self) -> Result<Session> {
         let memory = self.config.bytes("memory").unwrap_or_else(memory::default_limit);
@@ -226,6 +242,7 @@ impl Lakebed {
             time_zone: self.config.get("tz").unwrap_or("UTC").to_owned(),
             memory_limit: Some(usize::try_from(memory).unwrap_or(usize::MAX)),
             target_partitions: None,
+            access: if self.stores.read_only() { Access::ReadOnly } else { Access::ReadWrite },
         })
     }
 
@@ -240,14 +257,17 @@ impl Lakebed {
         let (name, revision) = self.split(text)?;
         let place = self.stores.place(&name)?;
         let local = matches!(&place, Place::Local(path) if path.is_dir());
-        let table = if local || looks_like_place(&name) {
+        let (storage, publisher, options) = if local || looks_like_place(&name) {
             check_there(&name, &place)?;
-            self.open_at(self.stores.storage(&place)?, table_format, OpenOptions::default()).await?
+            (self.stores.storage(&place)?, Arc::clone(&self.publisher), OpenOptions::default())
         } else {
             let entry = self.catalog.load(&ident(&name)?).await?;
-            self.open_at(entry.storage, table_format, entry.options).await?
+            (entry.storage, entry.publisher, entry.options)
         };
-        Ok(Opened { name, revision, table })
+        let wanted = table_format.or_else(|| self.config.get("table_format"));
+        let format = self.formats.detect(&storage, wanted).await?;
+        let at = TableLocation { storage, publisher: Arc::clone(&publisher), env: self.env.clone(), options };
+        Ok(Opened { name, revision, table: format.open(at).await?, publisher })
     }
 
     fn split(&self, text: &str) -> Result<(String, Option<String>)> {
@@ -256,13 +276,6 @@ impl Lakebed {
         }
         let (name, revision) = split_table_rev(text);
         Ok((name.to_owned(), revision.map(str::to_owned)))
-    }
-
-    async fn open_at(&self, storage: Storage, wanted: Option<&str>, options: OpenOptions) -> Result<Arc<dyn Table>> {
-        let wanted = wanted.or_else(|| self.config.get("table_format"));
-        let format = self.formats.detect(&storage, wanted).await?;
-        let (publisher, env) = (Arc::clone(&self.publisher), self.env.clone());
-        format.open(TableLocation { storage, publisher, env, options }).await
     }
 }
 

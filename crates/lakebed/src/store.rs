@@ -23,9 +23,9 @@ use crate::{
 
 pub(crate) mod cloud;
 pub(crate) mod probe;
-mod read_only;
+pub(crate) mod read_only;
 
-use self::read_only::ReadOnlyStore;
+use self::read_only::{ReadOnlyStore, read_only};
 
 /// The stores of one process, by their canonical scheme and authority.
 #[derive(Debug)]
@@ -61,6 +61,12 @@ impl Stores {
 
     pub fn read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Refused`] where writes are switched off: to say so before anything is planned.
+    pub fn check_writes(&self) -> Result<()> {
+        if self.read_only { Err(read_only()) } else { Ok(()) }
     }
 
     /// The same stores, with every request of theirs in the log of [`Locator::io`].

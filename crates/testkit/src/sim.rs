@@ -1,21 +1,33 @@
 //! Many actors on one table under faults, replayed by a seed, and judged by its history.
 //!
-//! A schedule runs on one thread in paused time: writers, upkeep and readers each see the same objects through a store of
-//! their own, with faults of their own; every call takes a few virtual milliseconds, by the dice, so that a seed is an
-//! interleaving. Writers die in the middle and come back as new processes.
+//! A schedule runs on one thread in paused time: writers, other engines' writers, upkeep and readers each see the same
+//! objects through a store of their own, with faults of their own; every call takes a few virtual milliseconds, by the
+//! dice, so that a seed is an interleaving. Writers die in the middle and come back as new processes; those that live
+//! clean up after a commit that surely failed, and try again after one of which they know nothing.
 //!
 //! The [`History`] notes every attempt before it is made, every answer, and every version as it is first seen. Afterwards
 //! it must hold that
 //!
-//! 1. each version is one attempt, made once, on top of the version before: the versions are a serial order;
-//! 2. every acknowledged commit is a version, every refused one is none; an unknown one may be either, but whole;
+//! 1. each version is one attempt, made once, on top of the version before: the versions are a serial order, and where
+//!    they have numbers, without gaps;
+//! 2. every acknowledged commit is a version, every refused one is none; an unknown one may be either, but whole; trying
+//!    a write again finds the version it made;
 //! 3. no attempt deleted what was not there, or added what was: no update was lost;
 //! 4. every version, whenever it was read, has the rows that the serial order gives it;
-//! 5. every version and ref that is still listed can be read: none points at a deleted file.
+//! 5. every version and ref that is still listed can be read, but for versions that a vacuum may have emptied: those
+//!    whose successor is older than its cutoff, and which no ref names;
+//! 6. everything reachable is there, the newest version and as many others as upkeep was told to keep among it;
+//! 7. without its caches the table is the same, and after a last sweep it is, too, and nothing unneeded is left;
+//! 8. what the format itself has to say about the objects written ([`Subject::audit`]).
 //!
-//! A violation is a sentence with the seed in it.
+//! A violation is a sentence with the seed in it. [`Safety`] switches off, one by one, what keeps a table whole: then
+//! there must be violations.
 mod actors;
+mod foreign;
 mod history;
+mod judge;
+mod upkeep;
+mod without;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -23,10 +35,13 @@ use std::{
 };
 
 use futures::future::{BoxFuture, join_all};
-use lakebed_core::{Result, env::Env, table::Table, version::AsOf};
+use lakebed_core::{Result, env::Env, table::Table};
 use object_store::ObjectStore;
 
-pub use self::history::{History, Violation};
+pub use self::{
+    history::{History, Violation},
+    without::Safety,
+};
 use crate::{
     conformance::{self, Subject},
     env::{RuntimeClock, SeededIds},
@@ -40,7 +55,9 @@ pub struct Schedule {
     pub seed: Seed,
     pub writers: usize,
     pub readers: usize,
-    /// Whether one more actor compacts, tags, expires and clears away orphans.
+    /// Writers of other engines, where the subject has one.
+    pub foreigners: usize,
+    /// Whether one more actor compacts, tags, expires, vacuums, checkpoints and clears away orphans.
     pub upkeep: bool,
     /// Things each actor does.
     pub steps: usize,
@@ -51,8 +68,8 @@ pub struct Schedule {
     /// Whether writers' listings may lack the newest object. Not with a lease: where publishing excludes nobody, who
     /// does not see the newest version cannot be checked against it.
     pub stale_lists: bool,
-    /// Whether the store ignores that a create must not overwrite. The checker must notice.
-    pub conditions_ignored: bool,
+    /// What does not hold this time. The checker must notice.
+    pub off: Option<Safety>,
 }
 
 impl Schedule {
@@ -61,12 +78,13 @@ impl Schedule {
             seed: Seed(seed),
             writers: 3,
             readers: 1,
+            foreigners: 1,
             upkeep: true,
             steps: 4,
             faults: true,
             slow_publish: true,
             stale_lists: true,
-            conditions_ignored: false,
+            off: None,
         }
     }
 
@@ -74,6 +92,15 @@ impl Schedule {
     #[must_use]
     pub fn leased(self) -> Self {
         Self { slow_publish: false, stale_lists: false, ..self }
+    }
+
+    #[must_use]
+    pub fn without(self, safety: Safety) -> Self {
+        Self { off: Some(safety), ..self }
+    }
+
+    fn lacks(&self, safety: Safety) -> bool {
+        self.off == Some(safety)
     }
 }
 
@@ -86,7 +113,15 @@ pub struct Report {
     pub unknown: usize,
     pub crashes: usize,
     pub reads: usize,
+    /// Versions of other engines' writers.
+    pub foreign: usize,
+    /// Plans carried out to their end.
+    pub checkpoints: usize,
     pub expired: usize,
+    pub vacuumed: usize,
+    pub orphaned: usize,
+    /// Writes tried again, by the same id, whose first answer was known or not.
+    pub again: usize,
 }
 
 impl Report {
@@ -100,7 +135,12 @@ impl Report {
             unknown: self.unknown + other.unknown,
             crashes: self.crashes + other.crashes,
             reads: self.reads + other.reads,
+            foreign: self.foreign + other.foreign,
+            checkpoints: self.checkpoints + other.checkpoints,
             expired: self.expired + other.expired,
+            vacuumed: self.vacuumed + other.vacuumed,
+            orphaned: self.orphaned + other.orphaned,
+            again: self.again + other.again,
         }
     }
 }
@@ -122,27 +162,38 @@ pub fn run(subject: &dyn Subject, schedule: &Schedule) -> Result<Report, Violati
 async fn play(subject: &dyn Subject, schedule: &Schedule) -> Result<Report, Violation> {
     let clock = Arc::new(RuntimeClock::start());
     let dice = Dice::new(schedule.seed);
-    let below = FaultyStore::new(Seed(dice.next())).timed(Arc::clone(&clock) as _, Duration::from_millis(7));
-    let world = Sea { subject, schedule, clock, below, history: Mutex::default() };
-    let first = world.process(&dice.split());
+    let below = FaultyStore::new(Seed(dice.next()));
+    let below = below.timed(Arc::clone(&clock) as _, Duration::from_millis(7)).keeping("");
+    let sea = Sea { subject, schedule, clock, below, history: Mutex::default() };
+    let first = sea.process(&dice.split());
     subject.create(conformance::location(first.store.storage("t"), &first.env)).await.expect("a new table");
-    if schedule.conditions_ignored {
-        world.below.ignore_conditions();
+    if schedule.lacks(Safety::PutIfAbsent) {
+        sea.below.ignore_conditions();
     }
     let mut actors: Vec<BoxFuture<'_, Result<(), Violation>>> = Vec::new();
     for writer in 0..schedule.writers {
         let dice = dice.split();
-        let first_id = i64::try_from(writer + 1).unwrap_or(1) * 10_000;
-        actors.push(Box::pin(actors::writer(&world, dice, first_id)));
+        actors.push(Box::pin(actors::writer(&sea, dice, first_id(writer))));
     }
     for _ in 0..schedule.readers {
-        actors.push(Box::pin(actors::reader(&world, dice.split())));
+        actors.push(Box::pin(actors::reader(&sea, dice.split())));
+    }
+    if let Some(foreigner) = subject.foreigner() {
+        for at in 0..schedule.foreigners {
+            let first_id = first_id(schedule.writers + at);
+            actors.push(Box::pin(foreign::writer(&sea, foreigner, dice.split(), first_id)));
+        }
     }
     if schedule.upkeep {
-        actors.push(Box::pin(actors::upkeep(&world, dice.split())));
+        actors.push(Box::pin(upkeep::keeper(&sea, dice.split())));
     }
     join_all(actors).await.into_iter().collect::<Result<Vec<()>, _>>()?;
-    world.judge(&dice).await
+    judge::judge(&sea, &dice).await
+}
+
+/// Each writer numbers its rows from another thousand on.
+fn first_id(writer: usize) -> i64 {
+    i64::try_from(writer + 1).unwrap_or(1) * 10_000
 }
 
 /// Everything the actors of one schedule share.
@@ -168,34 +219,18 @@ impl Sea<'_> {
         Process { store, env: Env { clock, ids: Arc::new(SeededIds::new(Seed(dice.next()))) } }
     }
 
+    /// The table as this process sees it, without what the schedule switches off.
     async fn open(&self, process: &Process) -> Result<Arc<dyn Table>> {
-        let at = conformance::location(process.store.storage("t"), &process.env);
-        self.subject.format().open(at).await
+        let table = self.open_whole(process).await?;
+        Ok(without::without(table, self.schedule.off, self.subject, &process.env))
+    }
+
+    /// The table as it is.
+    async fn open_whole(&self, process: &Process) -> Result<Arc<dyn Table>> {
+        self.subject.open(conformance::location(process.store.storage("t"), &process.env)).await
     }
 
     fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads everything that is still there with a store that does not fail.
-    async fn judge(&self, dice: &Dice) -> Result<Report, Violation> {
-        let failed = |what: &str, err: lakebed_core::Error| Violation::new(format!("{what}: {err}"));
-        let process = self.process(dice);
-        let table = self.open(&process).await.map_err(|it| failed("the table does not open", it))?;
-        history::note_versions(&self.history, table.as_ref()).await?;
-        let timeline = table.timeline(&lakebed_core::version::Span::all()).await;
-        let timeline = timeline.map_err(|it| failed("the timeline is gone", it))?;
-        for version in timeline.versions() {
-            let as_of = AsOf::Version(version.id.clone());
-            let ids = conformance::ids(self.subject, table.as_ref(), &as_of).await;
-            let ids = ids.map_err(|it| failed(&format!("version {} is listed, but", version.id), it))?;
-            self.history().note_rows(&version.id, ids)?;
-        }
-        for tag in table.refs().await.map_err(|it| failed("refs", it))? {
-            let ids = conformance::ids(self.subject, table.as_ref(), &AsOf::Ref(tag.name.clone())).await;
-            let ids = ids.map_err(|it| failed(&format!("tag {} is listed, but", tag.name), it))?;
-            self.history().note_rows(&tag.version, ids)?;
-        }
-        self.history().judge()
     }
 }

@@ -63,6 +63,9 @@ struct State {
     jitter_ms: u64,
     /// When objects were written, by the store's own clock.
     written: BTreeMap<Path, Millis>,
+    /// Keys with this part are kept for [`FaultyStore::kept`].
+    keep: Option<String>,
+    kept: Vec<(String, Bytes)>,
 }
 
 impl FaultyStore {
@@ -131,6 +134,18 @@ impl FaultyStore {
         self
     }
 
+    /// Keeps the body of everything written from now on under a key with this part, whatever becomes of it later.
+    #[must_use]
+    pub fn keeping(self, path: &str) -> Self {
+        self.state().keep = Some(path.to_owned());
+        self
+    }
+
+    /// What [`FaultyStore::keeping`] kept: keys and bodies in the order they were written. Not of uploads in parts.
+    pub fn kept(&self) -> Vec<(String, Bytes)> {
+        self.state().kept.clone()
+    }
+
     /// Every call so far, in the order they began.
     pub fn log(&self) -> Vec<Io> {
         self.state().log.clone()
@@ -172,6 +187,8 @@ impl FaultyStore {
         }
         match call.fault {
             Some(Fault::FailBefore) => Err(self.fail(&call, server_error())),
+            Some(Fault::CrashBefore) => Err(self.fail(&call, crash())),
+            Some(Fault::Full) => Err(self.fail(&call, full())),
             Some(Fault::LoseRequest) => Err(self.fail(&call, timeout())),
             Some(Fault::Forbid) => {
                 let denied = Error::PermissionDenied { path: path.to_owned(), source: "not allowed".into() };
@@ -190,9 +207,12 @@ impl FaultyStore {
         let io = Io { op, path: path.to_owned(), bytes: 0, started: state.tick, ended: None, failed: crashed };
         state.log.push(io);
         if crashed {
-            return Err(Error::Generic { store: "faulty", source: "the process has crashed".into() });
+            return Err(crash());
         }
         let fault = fault_of(&mut state.rules, &self.shared.dice, op, path);
+        if matches!(fault, Some(Fault::CrashBefore | Fault::CrashAfter)) {
+            state.crash_after = Some(index as u64);
+        }
         let jitter = match state.jitter_ms {
             0 => None,
             most => Some(Duration::from_millis(self.shared.dice.below(most.saturating_add(1)))),
@@ -208,6 +228,7 @@ impl FaultyStore {
     fn leave<T>(&self, call: &Call, path: &str, outcome: Result<T>, bytes: u64) -> Result<T> {
         let outcome = outcome.and_then(|answer| match call.fault {
             Some(Fault::FailAfter) => Err(server_error()),
+            Some(Fault::CrashAfter) => Err(crash()),
             Some(Fault::LoseAnswer) => Err(timeout()),
             Some(Fault::LoseAnswerAndRetry) => {
                 Err(Error::AlreadyExists { path: path.to_owned(), source: "answer to a retry".into() })
@@ -232,10 +253,13 @@ impl FaultyStore {
         }
     }
 
-    fn written(&self, location: &Path) {
+    fn written(&self, location: &Path, body: Bytes) {
         let mut state = self.state();
         if let Some(clock) = state.clock.clone() {
             state.written.insert(location.clone(), clock.now());
+        }
+        if state.keep.as_ref().is_some_and(|part| location.as_ref().contains(part)) {
+            state.kept.push((location.to_string(), body));
         }
     }
 
@@ -318,6 +342,15 @@ fn server_error() -> Error {
     Error::Generic { store: "faulty", source: "503 Service Unavailable".into() }
 }
 
+fn crash() -> Error {
+    Error::Generic { store: "faulty", source: "the process has crashed".into() }
+}
+
+fn full() -> Error {
+    let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    Error::Generic { store: "faulty", source: source.into() }
+}
+
 fn timeout() -> Error {
     Error::Generic { store: "faulty", source: "operation timed out".into() }
 }
@@ -341,9 +374,10 @@ impl ObjectStore for FaultyStore {
             opts.mode = PutMode::Overwrite;
         }
         let bytes = payload.content_length() as u64;
+        let body: Bytes = payload.clone().into();
         let put = self.inner.put_opts(location, payload, opts).await;
         if put.is_ok() {
-            self.written(location);
+            self.written(location, body);
         }
         self.leave(&call, location.as_ref(), put, bytes)
     }

@@ -28,7 +28,7 @@ pub(crate) async fn run(door: &Door, args: &Named) -> Result<Verdict, Failure> {
         RecordBatch::try_new(Arc::clone(&renamed), batch.columns().to_vec())
             .map_err(|it| Error::internal(it.to_string()))
     });
-    let envelope = Envelope { schema: "lakebed.files/1", table: opened.table.storage().location().to_owned() };
+    let envelope = Envelope::new("lakebed.files/1", opened.table.storage().location());
     door.rows(&schema, rows, Some(&envelope)).await?;
     Ok(Verdict::Yes)
 }

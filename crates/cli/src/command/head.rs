@@ -27,7 +27,7 @@ pub(crate) async fn run(door: &Door, args: &Head) -> Result<Verdict, Failure> {
     let statements = session.parse(&sql)?;
     let statement = statements.first().ok_or_else(|| Error::internal("the statement of `head` is gone"))?;
     let output = session.run(statement).await?;
-    let envelope = Envelope { schema: "lakebed.head/1", table: location.to_owned() };
+    let envelope = Envelope::new("lakebed.head/1", location);
     let rows = output.rows.map(|it| it.map_err(of_datafusion));
     door.rows(&output.schema, rows, Some(&envelope)).await?;
     Ok(Verdict::Yes)

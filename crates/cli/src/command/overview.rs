@@ -7,17 +7,17 @@ use crate::{
 };
 
 const OVERVIEW: &str = "\
-Lakebed opens, queries and explains versioned lake tables, at any version.
-
-  query     sql  head                 look      info  log  show  schema  files
-  history   timeline  refs  at  diff  repair    doctor
+Lakebed reads, writes and explains versioned lake tables, at any version.
+  query   sql  head                    look   info  log  show  schema  files
+  history timeline  refs  at  diff     change sql  tag  restore  compact
+  keep    doctor  vacuum  orphans  expire  checkpoint
 
 examples
-  lakebed demo                              a tour on a table it carries
+  lakebed demo                              a tour on a table it makes
   lakebed log ./orders                      versions, and which can be read
   lakebed sql -c \"SELECT * FROM delta.`./orders` LIMIT 5\"
-  lakebed head './orders@{2 hours ago}'     the table as it was then
   lakebed diff ./orders @3 --files          what changed since version 3
+  lakebed restore './orders@{2 hours ago}'  the rows of then, as a new version
 `lakebed help VERB` explains one command, `lakebed man` everything.
 ";
 

@@ -1,5 +1,6 @@
 //! `refs`: the names that keep versions alive.
-use lakebed_core::version::RefKind;
+use lakebed::Opened;
+use lakebed_core::version::{Ref, RefKind};
 
 use crate::{
     args::Named,
@@ -18,7 +19,13 @@ const COLUMNS: [Column; 5] = [
 
 pub(crate) async fn run(door: &Door, args: &Named) -> Result<Verdict, Failure> {
     let opened = door.table(&args.table).await?;
+    list(door, &opened, |_| true).await
+}
+
+/// Prints the refs that `wanted` picks, by name.
+pub(super) async fn list(door: &Door, opened: &Opened, wanted: impl Fn(&Ref) -> bool) -> Result<Verdict, Failure> {
     let mut refs = opened.table.refs().await?;
+    refs.retain(wanted);
     refs.sort_by(|a, b| a.name.cmp(&b.name));
     let mut report = Report::new("lakebed.refs/1", opened.table.storage().location(), &COLUMNS);
     for it in refs {

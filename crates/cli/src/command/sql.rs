@@ -119,6 +119,7 @@ impl<'a> Runner<'a> {
         let watch = Stopwatch::start();
         let output = self.session.run(statement).await?;
         let rows = self.print(output).await?;
+        self.door.lake.flights().settle();
         let ms = watch.elapsed().as_secs_f64() * 1000.0;
         if self.timing {
             let (requests, bytes) = (io.requests() - requests, io.bytes_read() - bytes);

@@ -18,7 +18,7 @@ pub(super) struct JsonSink {
     millis: Vec<Option<String>>,
     numbers: Numbers,
     between: &'static str,
-    close: &'static str,
+    close: String,
     rows: u64,
     line: String,
 }
@@ -30,11 +30,14 @@ impl JsonSink {
                 let mut table = String::new();
                 quote(&envelope.table, &mut table);
                 write!(out, "{{\"schema\":\"{}\",\"table\":{table},\"rows\":[", envelope.schema)?;
-                "]}\n"
+                match &envelope.totals {
+                    Some(totals) => format!("],\"totals\":{totals}}}\n"),
+                    None => "]}\n".to_owned(),
+                }
             }
             None => {
                 write!(out, "[")?;
-                "]\n"
+                "]\n".to_owned()
             }
         };
         Ok(Self::new(out, schema, envelope, ",\n ", close))
@@ -42,16 +45,10 @@ impl JsonSink {
 
     #[expect(clippy::unnecessary_wraps, reason = "the same shape as the other sinks")]
     pub(super) fn lines(out: Out, schema: &SchemaRef, envelope: Option<&Envelope>) -> Result<Self, Failure> {
-        Ok(Self::new(out, schema, envelope, "\n", "\n"))
+        Ok(Self::new(out, schema, envelope, "\n", "\n".to_owned()))
     }
 
-    fn new(
-        out: Out,
-        schema: &SchemaRef,
-        envelope: Option<&Envelope>,
-        between: &'static str,
-        close: &'static str,
-    ) -> Self {
+    fn new(out: Out, schema: &SchemaRef, envelope: Option<&Envelope>, between: &'static str, close: String) -> Self {
         let key = |name: &str| {
             let mut text = String::new();
             quote(name, &mut text);

@@ -116,7 +116,7 @@ fn json_is_one_array_or_one_envelope() {
     {"id":20,"name":"a,\"b\"\n|\tc\u001b[31m","at":null}
     "#);
     assert_eq!(shown(&printer(Format::Ndjson), &[], None), "");
-    let envelope = Envelope { schema: "lakebed.test/1", table: "file:///a\"b".to_owned() };
+    let envelope = Envelope::new("lakebed.test/1", "file:///a\"b");
     assert_snapshot!(shown(&printer(Format::Json), &[rows().slice(0, 2)], Some(&envelope)), @r#"
     {"schema":"lakebed.test/1","table":"file:///a\"b","rows":[{"id":1,"name":"名前","at":"1970-01-01T00:00:00.000Z","at_ms":0},
      {"id":20,"name":"a,\"b\"\n|\tc\u001b[31m","at":null,"at_ms":null}]}

@@ -28,7 +28,7 @@ pub(crate) fn ran(output: Output) -> Ran {
     Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// The demo's table, unpacked once a test by the binary itself.
+/// A folder of its own for each test.
 pub(crate) struct World {
     folder: tempfile::TempDir,
 }
@@ -38,10 +38,10 @@ impl World {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// A copy of the demo's table as `orders`, undamaged, with the times its commits have.
+    /// A copy of a table of deltalake's as `orders`, with the times its commits have.
     pub(crate) fn with_orders() -> Self {
         let world = Self::new();
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/orders");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/orders");
         copy(&source, &world.path("orders"));
         const HOURS: [u64; 8] = [0, 26, 50, 74, 99, 123, 147, 171];
         for (version, hours) in HOURS.iter().enumerate() {

@@ -42,7 +42,10 @@ pub async fn commit(
     let mut attempts =
         Attempts { table, publisher, env, write, changes, policy, base, rebased: 0, published: 0, open: false };
     let err = match attempts.run().await {
-        Ok(committed) => return Ok(committed),
+        Ok(committed) => {
+            table.committed(write, &committed);
+            return Ok(committed);
+        }
         Err(err) => err,
     };
     if attempts.open {
@@ -171,7 +174,14 @@ impl Attempts<'_> {
     /// Reads what was committed since the base; checks it, and makes it the base.
     async fn look(&mut self, lease: Option<&dyn Lease>) -> Result<Since> {
         let span = Span { after: Some(self.base.version().id.clone()), until: AsOf::Latest };
-        let theirs: Vec<VersionDelta> = self.table.changes(&span).try_collect().await?;
+        let theirs: Vec<VersionDelta> = match self.table.changes(&span).try_collect().await {
+            // A table was made where ours should be: the slot is its, and this write has nowhere to go.
+            Err(err) if err.kind() == ErrorKind::AlreadyExists => {
+                self.open = false;
+                return Err(err);
+            }
+            read => read?,
+        };
         if let Some(ours) = theirs.iter().find(|it| it.write_id.as_ref() == Some(&self.write.id)) {
             self.open = false;
             return Ok(Since::Ours(ours.version.clone()));

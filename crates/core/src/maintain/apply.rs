@@ -10,7 +10,7 @@ use crate::{
     commit::{Publish, Publisher},
     env::Env,
     path::FilePath,
-    storage::Put,
+    storage::{Put, may_be_overwritten},
     table::Table,
     version::{AsOf, Ref, Span, VersionId},
 };
@@ -73,6 +73,10 @@ pub async fn run(table: &dyn Table, publisher: &dyn Publisher, env: &Env, plan: 
 /// Creates an object nobody sees yet. One of that name has the same content, or the name is of no use to anybody.
 async fn write(table: &dyn Table, env: &Env, path: &str, body: Body) -> Result<()> {
     let storage = table.storage();
+    if may_be_overwritten(path) {
+        let body = whole(body).await?;
+        return if body.is_empty() { Ok(()) } else { storage.overwrite_hint(path, body).await };
+    }
     let outcome = match body {
         Body::Bytes(bytes) => return create(table, env, path, bytes).await.map(|_| ()),
         Body::Stream(stream) => storage.create_stream(path, stream).await?,
@@ -84,6 +88,13 @@ async fn write(table: &dyn Table, env: &Env, path: &str, body: Body) -> Result<(
             ErrorKind::Unavailable,
             format!("storage did not say whether it took {path}; run the plan again"),
         )),
+    }
+}
+
+async fn whole(body: Body) -> Result<Bytes> {
+    match body {
+        Body::Bytes(bytes) => Ok(bytes),
+        Body::Stream(stream) => Ok(stream.try_collect::<Vec<Bytes>>().await?.concat().into()),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// An error of the store about `what`, with the kind that tells what to do.
 ///
+/// An [`Error`] of Lakebed inside of it is a wrapper's own refusal, from before anything was sent, and is handed on.
 /// A range behind the end of an object is the object's fault, not the store's: whoever asks for one has its size from
 /// metadata.
 pub fn storage_error(what: &str, err: StoreError) -> Error {
@@ -19,6 +20,13 @@ pub fn storage_error(what: &str, err: StoreError) -> Error {
     {
         return disk.describe(what);
     }
+    let err = match err {
+        StoreError::Generic { store, source } => match source.downcast::<Error>() {
+            Ok(refusal) => return refusal.with_subject(what.escape_debug()),
+            Err(source) => StoreError::Generic { store, source },
+        },
+        other => other,
+    };
     let text = err.to_string();
     let kind = match &err {
         StoreError::NotFound { .. } => ErrorKind::NotFound,
@@ -50,7 +58,9 @@ pub(super) fn outcome<T>(what: &str, put: Result<T, StoreError>) -> Result<Put> 
         StoreError::AlreadyExists { .. } | StoreError::Precondition { .. } if !retried(&text) && !conflicted(&text) => {
             Ok(Put::Lost)
         }
-        StoreError::Generic { source, .. } if source.downcast_ref::<DiskError>().is_some_and(DiskError::unsent) => {
+        StoreError::Generic { source, .. }
+            if source.is::<Error>() || source.downcast_ref::<DiskError>().is_some_and(DiskError::unsent) =>
+        {
             Err(storage_error(what, err))
         }
         StoreError::NotFound { .. }

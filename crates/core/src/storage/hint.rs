@@ -1,7 +1,7 @@
 //! The objects that may be overwritten, by name. Everything else is written once.
 
 /// Whether `path` names a hint, a heartbeat, a lock, a consumer's position or a properties file with its own protocol.
-pub(super) fn may_be_overwritten(path: &str) -> bool {
+pub fn may_be_overwritten(path: &str) -> bool {
     let mut names = path.rsplit('/');
     let name = names.next().unwrap_or_default();
     let folder = names.next().unwrap_or_default();

@@ -31,6 +31,7 @@ pub use self::{
     counting::CountingStore,
     delete::Removal,
     error::storage_error,
+    hint::may_be_overwritten,
     inventory::{Found, Inventory},
     io_stats::{IoEvent, IoKind, IoStats, waves},
     local::LocalDisk,
@@ -256,7 +257,7 @@ impl Storage {
     /// # Errors
     /// [`ErrorKind::Internal`] for a name that is not one of those; nothing is written.
     pub async fn overwrite_hint(&self, below_root: &str, body: Bytes) -> Result<()> {
-        if !hint::may_be_overwritten(below_root) {
+        if !may_be_overwritten(below_root) {
             return Err(Error::internal(format!("{below_root} is no hint: it must not be overwritten")));
         }
         let put = self.inner.store.put(&self.key(below_root)?, PutPayload::from(body)).await;

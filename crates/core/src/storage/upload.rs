@@ -63,7 +63,11 @@ async fn parts(
 async fn next_part(body: &mut BoxStream<'static, Result<Bytes>>) -> Result<(Bytes, bool)> {
     let mut part = BytesMut::new();
     while let Some(chunk) = body.next().await {
-        part.extend_from_slice(&chunk?);
+        let chunk = chunk?;
+        if part.is_empty() && chunk.len() >= IN_MEMORY {
+            return Ok((chunk, true));
+        }
+        part.extend_from_slice(&chunk);
         if part.len() >= IN_MEMORY {
             return Ok((part.freeze(), true));
         }

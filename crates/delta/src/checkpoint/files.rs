@@ -5,7 +5,7 @@ use arrow_array::{
     cast::AsArray,
     types::{Int32Type, Int64Type},
 };
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType};
 use futures::{StreamExt, TryStreamExt, stream};
 use lakebed_codec::parquet::Wanted;
@@ -14,7 +14,7 @@ use parquet::arrow::ProjectionMask;
 
 use super::{Part, leaves};
 use crate::log::actions::MAX_PARTITION_COLUMNS;
-use crate::state::columns::{FileColumns, PartitionColumn, Quoting, StatsText, VectorColumns};
+use crate::state::columns::{Extras, FileColumns, PartitionColumn, Quoting, RemovedColumns, StatsText, VectorColumns};
 
 const BATCH_ROWS: usize = 128 << 10;
 
@@ -74,6 +74,59 @@ impl CheckpointBatch {
     }
 }
 
+impl CheckpointBatch {
+    /// Tags and clustering of these files, read now.
+    pub(crate) async fn extras(&self) -> Result<Extras> {
+        let Some(source) = &self.source else { return Ok(self.files.extras.clone()) };
+        let metadata = source.part.object.metadata();
+        let named = |name: &'static str| move |path: &[String]| path.len() > 1 && path[0] == "add" && path[1] == name;
+        // Of a map the first leaf is its keys, which no entry lacks.
+        let holds = |name| {
+            let columns = metadata.file_metadata().schema_descr().columns();
+            let first = columns.iter().position(|it| named(name)(it.path().parts()));
+            first.is_some_and(|it| !leaves::is_empty_throughout(metadata, it))
+        };
+        let bad = |it: ArrowError| source.part.bad(it.to_string());
+        let mut extras = Extras::default();
+        if holds("tags")
+            && let Some(column) = source.read(named("tags"), "tags").await?
+        {
+            extras.tags = Some(objects(&column).map_err(bad)?);
+        }
+        if holds("clusteringProvider")
+            && let Some(column) = source.read(named("clusteringProvider"), "clusteringProvider").await?
+        {
+            extras.clustering =
+                Some(arrow_cast::cast(&column, &DataType::Utf8View).map_err(bad)?.as_string_view().clone());
+        }
+        Ok(extras)
+    }
+}
+
+/// Maps of texts as JSON objects.
+fn objects(column: &ArrayRef) -> Result<StringViewArray, ArrowError> {
+    let Some(maps) = column.as_map_opt() else {
+        return Err(ArrowError::SchemaError("`tags` is no map".to_owned()));
+    };
+    let keys = arrow_cast::cast(maps.keys(), &DataType::Utf8View)?;
+    let values = arrow_cast::cast(maps.values(), &DataType::Utf8View)?;
+    let (keys, values, offsets) = (keys.as_string_view(), values.as_string_view(), maps.value_offsets());
+    let mut texts = StringViewBuilder::with_capacity(maps.len());
+    for row in 0..maps.len() {
+        if maps.is_null(row) {
+            texts.append_null();
+            continue;
+        }
+        let mut object = serde_json::Map::new();
+        for at in usize::try_from(offsets[row]).unwrap_or(0)..usize::try_from(offsets[row + 1]).unwrap_or(0) {
+            let value = values.is_valid(at).then(|| values.value(at));
+            object.insert(keys.value(at).to_owned(), value.into());
+        }
+        texts.append_value(serde_json::Value::Object(object).to_string());
+    }
+    Ok(texts.finish())
+}
+
 impl Source {
     /// The field `name` of `add` for these files, of the leaves that `wanted` wants; `None` where no leaf is one.
     async fn read(&self, wanted: impl Fn(&[String]) -> bool, name: &str) -> Result<Option<ArrayRef>> {
@@ -131,6 +184,40 @@ fn file_columns(part: &Part, partitioned: bool) -> ProjectionMask {
     })
 }
 
+/// The removed files of one Parquet file.
+pub(super) async fn read_removed(part: Part) -> Result<Vec<RemovedColumns>> {
+    let metadata = part.object.metadata();
+    let Some(path) = leaves::find(metadata, &["remove", "path"]) else { return Ok(Vec::new()) };
+    let groups = metadata.row_groups().iter().enumerate().filter(|(_, it)| !leaves::is_empty(it, path));
+    let row_groups = Some(groups.map(|(at, _)| at).collect());
+    let columns = leaves::mask(metadata, |path| match path {
+        [first, second, ..] if first == "remove" => {
+            matches!(second.as_str(), "path" | "deletionTimestamp" | "size" | "deletionVector")
+        }
+        _ => false,
+    });
+    let mut batches = part.object.clone().read(Wanted { columns, row_groups, batch_rows: BATCH_ROWS });
+    let mut removed = Vec::new();
+    while let Some(batch) = batches.try_next().await? {
+        let columns = removed_rows(&batch).map_err(|it| part.bad(it.to_string()))?;
+        removed.extend((columns.rows() > 0).then_some(columns));
+    }
+    Ok(removed)
+}
+
+fn removed_rows(batch: &RecordBatch) -> Result<RemovedColumns, ArrowError> {
+    let bad = |rule: &str| ArrowError::SchemaError(rule.to_owned());
+    let remove = batch.column_by_name("remove").and_then(|it| it.as_struct_opt());
+    let remove = remove.ok_or_else(|| bad("`remove` is no struct"))?;
+    let path = remove.column_by_name("path").ok_or_else(|| bad("the column `remove.path` is missing"))?;
+    let has = BooleanBuffer::collect_bool(remove.len(), |row| remove.is_valid(row) && path.is_valid(row));
+    let rows = arrow_select::filter::filter(remove, &has.into())?;
+    let rows: &StructArray = rows.as_struct();
+    let path = text(rows, "path")?.ok_or_else(|| bad("the column `remove.path` is missing"))?;
+    let removed_at = long(rows, "deletionTimestamp")?.unwrap_or_else(|| Int64Array::new_null(rows.len()));
+    Ok(RemovedColumns { path, vectors: vector_columns(rows)?, removed_at, bytes: long(rows, "size")? })
+}
+
 async fn read_group(part: Part, group: usize, columns: ProjectionMask) -> Result<Vec<CheckpointBatch>> {
     let wanted = Wanted { columns, row_groups: Some(vec![group]), batch_rows: BATCH_ROWS };
     let mut batches = part.object.clone().read(wanted);
@@ -181,6 +268,7 @@ fn columns_of(add: &StructArray) -> Result<FileColumns, ArrowError> {
         row_version: long(add, "defaultRowCommitVersion")?,
         added_in: None,
         stats: None,
+        extras: Extras::default(),
         path,
         bytes,
     })
@@ -205,8 +293,13 @@ fn int(rows: &StructArray, name: &str) -> Result<Int32Array, ArrowError> {
 
 fn vector_columns(add: &StructArray) -> Result<Option<VectorColumns>, ArrowError> {
     let Some(vectors) = add.column_by_name("deletionVector").and_then(|it| it.as_struct_opt()) else { return Ok(None) };
-    // A struct of nulls is no vector, whatever the struct itself says.
-    let Some(place) = text(vectors, "pathOrInlineDv")?.filter(|it| it.null_count() < it.len()) else { return Ok(None) };
+    // A struct of nulls is no vector, whatever the struct itself says; neither is a null struct, whose members are empty
+    // texts where the schema says that they are never null.
+    let place = text(vectors, "pathOrInlineDv")?.map(|it| {
+        let (views, buffers, nulls) = it.into_parts();
+        StringViewArray::new(views, buffers, NullBuffer::union(nulls.as_ref(), vectors.nulls()))
+    });
+    let Some(place) = place.filter(|it| it.null_count() < it.len()) else { return Ok(None) };
     let bad = |rule: &str| ArrowError::SchemaError(rule.to_owned());
     let storage_type = text(vectors, "storageType")?.ok_or_else(|| bad("a deletion vector has no storage type"))?;
     let size = int(vectors, "sizeInBytes")?;

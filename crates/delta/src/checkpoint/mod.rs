@@ -27,7 +27,7 @@ use crate::{
         listing::{CheckpointFiles, Listed},
     },
     spec::{LastCheckpointV2, Sidecar},
-    state::replay,
+    state::{columns::RemovedColumns, replay},
 };
 
 /// How many parts or sidecars are read at once.
@@ -134,6 +134,27 @@ impl Checkpoint {
     /// What its sidecars weigh, which no listing of the log shows.
     pub(crate) fn sidecar_bytes(&self) -> u64 {
         self.sidecars.iter().map(|it| it.1).fold(0, u64::saturating_add)
+    }
+
+    /// Its sidecars.
+    pub(crate) fn sidecars(&self) -> impl Iterator<Item = &FilePath> {
+        self.sidecars.iter().map(|it| &it.0)
+    }
+
+    /// How many actions it has, where its own Parquet files hold them all.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        let rows = self.parts.iter().map(|it| u64::try_from(it.object.metadata().file_metadata().num_rows()).ok());
+        rows.sum::<Option<u64>>().filter(|_| self.sidecars.is_empty() && self.json.is_none())
+    }
+
+    /// The removed files that the checkpoint still names.
+    pub(crate) async fn removed(&self) -> Result<Vec<RemovedColumns>> {
+        // Opens the sidecars.
+        self.file_parts().await?;
+        let parts: Vec<Part> = self.parts.iter().chain(self.opened.get().into_iter().flatten()).cloned().collect();
+        let mut removed = stream::iter(parts).map(files::read_removed).buffered(AT_ONCE).try_concat().await?;
+        removed.extend(self.json.as_ref().map(|it| it.removes.clone()));
+        Ok(removed)
     }
 
     /// The files of the checkpoint, columns without statistics. Read once.

@@ -24,6 +24,14 @@ pub(super) fn decode(text: &str) -> Result<Vec<u8>, String> {
         .map_err(|it| if padded { format!("{it}; `#` as padding at its end is not part of the format") } else { it })
 }
 
+/// The text of `bytes`, whose length is a multiple of four.
+pub(super) fn encode(bytes: &[u8]) -> String {
+    let digit = |number: u32, power: u32| char::from(ALPHABET[(number / 85u32.pow(power) % 85) as usize]);
+    let (groups, _) = bytes.as_chunks::<4>();
+    let numbers = groups.iter().map(|it| u32::from_be_bytes(*it));
+    numbers.flat_map(|it| (0..5).rev().map(move |power| digit(it, power))).collect()
+}
+
 fn groups(text: &str) -> Result<Vec<u8>, String> {
     if !text.len().is_multiple_of(5) {
         return Err(format!("Z85 text of {} characters: not a multiple of 5", text.len()));
@@ -46,12 +54,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn encode(bytes: &[u8]) -> String {
-        let digit = |number: u32, power: u32| char::from(ALPHABET[(number / 85u32.pow(power) % 85) as usize]);
-        let groups = bytes.chunks_exact(4).map(|it| u32::from_be_bytes(it.try_into().unwrap()));
-        groups.flat_map(|it| (0..5).rev().map(move |power| digit(it, power))).collect()
-    }
 
     #[test]
     fn the_example_of_the_rfc() {

@@ -39,7 +39,7 @@ pub(crate) async fn read(log: &Log, warnings: &mut Vec<String>) -> Result<Option
 }
 
 /// The checksum that a hint of these bytes should name, in hexadecimal.
-fn checksum(body: &[u8]) -> Option<String> {
+pub(crate) fn checksum(body: &[u8]) -> Option<String> {
     let mut digits = String::with_capacity(32);
     for byte in Md5::digest(canonical(body)?.as_bytes()) {
         write!(digits, "{byte:02x}").ok()?;

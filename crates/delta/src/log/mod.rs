@@ -23,20 +23,21 @@ pub(crate) use self::{
     error::{LogError, can_do_without, is_damage},
     listing::{Listed, Listing},
 };
-use crate::{layout, spec::CommitInfo};
+use crate::{layout, spec::CommitInfo, write::own::OwnCommits};
 
 /// No file of the log may be larger: what is read whole is held in memory.
 pub(crate) const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// The log of one table. Holds nothing but the place.
+/// The log of one table. Holds nothing but the place, and what its handle wrote there.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     storage: Storage,
+    pub(crate) own: OwnCommits,
 }
 
 impl Log {
     pub(crate) fn new(storage: Storage) -> Self {
-        Self { storage }
+        Self { storage, own: OwnCommits::default() }
     }
 
     pub(crate) fn storage(&self) -> &Storage {

@@ -148,6 +148,40 @@ pub(crate) fn show_odd_float(value: f64) -> &'static str {
     }
 }
 
+/// A float as Java spells it, from Rust's shortest scientific form: `1e10` is `1.0E10`, `2.5e0` is `2.5`.
+///
+/// Spec: Java's `Double.toString`: plain from 10⁻³ up to 10⁷, with an exponent elsewhere, always with a fraction digit.
+pub(crate) fn show_java_float(scientific: &str) -> String {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let digits = mantissa.replace('.', "");
+    let or_zero = |fraction: &str| if fraction.is_empty() { "0".to_owned() } else { fraction.to_owned() };
+    match usize::try_from(exponent) {
+        Ok(whole) if exponent < 7 => {
+            let padded = format!("{digits:0<width$}", width = whole + 1);
+            format!("{sign}{}.{}", &padded[..=whole], or_zero(&padded[whole + 1..]))
+        }
+        Err(_) if exponent >= -3 => {
+            let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
+            format!("{sign}0.{}{digits}", "0".repeat(zeros))
+        }
+        _ => format!("{sign}{}.{}E{exponent}", &digits[..1], or_zero(&digits[1..])),
+    }
+}
+
+/// `yyyy-MM-dd`; `None` outside the years 1 to 9999, which other readers do not all know.
+pub(crate) fn write_date(days: i32) -> Option<String> {
+    let date = NaiveDate::from_num_days_from_ce_opt(days.checked_add(EPOCH_FROM_CE)?)?;
+    (1..=9999).contains(&date.year()).then(|| date.format("%Y-%m-%d").to_string())
+}
+
+/// Date and time of day by chrono's `format`; `None` outside the years 1 to 9999.
+pub(crate) fn write_micros(micros: i64, format: &str) -> Option<String> {
+    let at = DateTime::from_timestamp_micros(micros)?;
+    (1..=9999).contains(&at.year()).then(|| at.format(format).to_string())
+}
+
 pub(crate) fn show_date(days: i32) -> String {
     let date = days.checked_add(EPOCH_FROM_CE).and_then(NaiveDate::from_num_days_from_ce_opt);
     date.map_or_else(|| format!("{days} days"), |it| it.to_string())

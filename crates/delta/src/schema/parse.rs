@@ -12,11 +12,11 @@ use super::{
 const MAX_COLUMNS: usize = 100_000;
 /// Bytes of the text.
 const MAX_TEXT: usize = 128 << 20;
-const MAPPED_ID: &str = "delta.columnMapping.id";
-const MAPPED_NAME: &str = "delta.columnMapping.physicalName";
-const NESTED_IDS: &str = "parquet.field.nested.ids";
+pub(super) const MAPPED_ID: &str = "delta.columnMapping.id";
+pub(super) const MAPPED_NAME: &str = "delta.columnMapping.physicalName";
+pub(super) const NESTED_IDS: &str = "parquet.field.nested.ids";
 const CHAR_VARCHAR: &str = "__CHAR_VARCHAR_TYPE_STRING";
-const EXTENSION_NAME: &str = "ARROW:extension:name";
+pub(super) const EXTENSION_NAME: &str = "ARROW:extension:name";
 
 type Result<T> = std::result::Result<T, DeltaError>;
 
@@ -192,6 +192,11 @@ impl Parser {
     }
 }
 
+/// The type of a name without parts; `None` for a name that is none.
+pub(super) fn primitive_type(name: &str) -> Option<DataType> {
+    primitive(name, &Place::default()).ok().map(|(kind, _)| kind)
+}
+
 fn primitive(name: &str, place: &Place) -> Result<(DataType, Vec<(String, String)>)> {
     let plain = |kind| Ok((kind, Vec::new()));
     match name {
@@ -256,7 +261,8 @@ fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| DeltaError::Schema(format!("{what} is not an object")))
 }
 
-fn text_of(value: &Value) -> String {
+/// Metadata as Arrow holds them.
+pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

@@ -180,3 +180,32 @@ proptest! {
         let _ = parse(&[field(&text, kind)], Mapping::Name);
     }
 }
+
+#[test]
+fn what_is_written_is_read_back() {
+    let mapped = |name: &str, id: i64, kind: Value| {
+        json!({"name": name, "type": kind, "nullable": true, "metadata": {
+            "delta.columnMapping.id": id, "delta.columnMapping.physicalName": format!("col-{id}"), "comment": "5"}})
+    };
+    let inner = json!({"type": "struct", "fields": [mapped("x", 3, json!("timestamp_ntz"))]});
+    let fields = json!([
+        mapped("a b", 1, json!("decimal(38,37)")),
+        mapped("s", 2, inner.clone()),
+        mapped("l", 4, json!({"type": "array", "elementType": inner, "containsNull": false})),
+        mapped("m", 5, json!({"type": "map", "keyType": "string", "valueType": "binary", "valueContainsNull": true})),
+        mapped("v", 6, json!("variant")),
+        mapped("n", 7, json!("void")),
+        {"name": "c", "type": "string", "nullable": false, "metadata": {"delta.columnMapping.id": 8,
+            "delta.columnMapping.physicalName": "c", "__CHAR_VARCHAR_TYPE_STRING": "char(3)", "kept": {"deep": [1, null]},
+            "delta.typeChanges": [{"fromType": "short", "toType": "integer"}]}},
+    ]);
+    let before = json!({"type": "struct", "fields": fields});
+    let arrow = parse::parse(&before.to_string(), Mapping::Name).unwrap();
+    let with_before = text::to_text(arrow.fields(), Some(&before.to_string())).unwrap();
+    assert!(
+        with_before.starts_with(r#"{"type":"struct","fields":[{"name":"a b","type":"decimal(38,37)","nullable":true,"#)
+    );
+    assert_eq!(serde_json::from_str::<Value>(&with_before).unwrap(), before);
+    let alone = text::to_text(arrow.fields(), None).unwrap();
+    assert_eq!(parse::parse(&alone, Mapping::Name).unwrap(), arrow);
+}

@@ -5,8 +5,9 @@ use std::{
 };
 
 use serde::{
-    Deserialize, Deserializer, Serialize,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{IgnoredAny, MapAccess, Visitor},
+    ser::SerializeMap,
 };
 use serde_json::{Map, Value};
 
@@ -43,6 +44,28 @@ impl Action {
             Self::CheckpointMetadata(_) => "checkpointMetadata",
             Self::Unknown(name) => name,
         }
+    }
+}
+
+impl Serialize for Action {
+    /// As a line of a commit: an object with one member, the action's name. An unknown action has lost its content.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let name = self.name();
+        let mut line = serializer.serialize_map(Some(1))?;
+        match self {
+            Self::Protocol(it) => line.serialize_entry(name, it)?,
+            Self::Metadata(it) => line.serialize_entry(name, it)?,
+            Self::Add(it) => line.serialize_entry(name, it)?,
+            Self::Remove(it) => line.serialize_entry(name, it)?,
+            Self::Cdc(it) => line.serialize_entry(name, it)?,
+            Self::Txn(it) => line.serialize_entry(name, it)?,
+            Self::DomainMetadata(it) => line.serialize_entry(name, it)?,
+            Self::CommitInfo(it) => line.serialize_entry(name, it)?,
+            Self::Sidecar(it) => line.serialize_entry(name, it)?,
+            Self::CheckpointMetadata(it) => line.serialize_entry(name, it)?,
+            Self::Unknown(_) => line.serialize_entry(name, &Map::new())?,
+        }
+        line.end()
     }
 }
 

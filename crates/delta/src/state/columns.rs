@@ -1,4 +1,6 @@
 //! Files as columns: a million of them cost arrays, not a million structs.
+use std::collections::BTreeMap;
+
 use arrow_array::{Array, Int32Array, Int64Array, StringViewArray, builder::StringViewBuilder};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
@@ -21,6 +23,32 @@ pub(crate) struct FileColumns {
     pub(crate) added_in: Option<Int64Array>,
     /// Statistics as read with the files. `None` where they are read on demand.
     pub(crate) stats: Option<StatsText>,
+    /// As read with the files; a checkpoint's are read on demand.
+    pub(crate) extras: Extras,
+}
+
+/// What few files have, and only a writer who adds one anew needs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extras {
+    /// A JSON object of texts, one a row; `None` when no file has tags.
+    pub(crate) tags: Option<StringViewArray>,
+    /// Who clustered the file; `None` when nobody did any.
+    pub(crate) clustering: Option<StringViewArray>,
+}
+
+impl Extras {
+    /// The tags of a row; a text that is no such object is as if absent.
+    pub(crate) fn tags(&self, row: usize) -> Option<BTreeMap<String, Option<String>>> {
+        serde_json::from_str(value(self.tags.as_ref(), row)?).ok()
+    }
+
+    pub(crate) fn clustering(&self, row: usize) -> Option<String> {
+        value(self.clustering.as_ref(), row).map(str::to_owned)
+    }
+}
+
+fn value(column: Option<&StringViewArray>, row: usize) -> Option<&str> {
+    column.filter(|it| it.is_valid(row)).map(|it| it.value(row))
 }
 
 impl FileColumns {
@@ -158,6 +186,8 @@ pub(crate) struct RemovedColumns {
     pub(crate) vectors: Option<VectorColumns>,
     /// Milliseconds since the epoch.
     pub(crate) removed_at: Int64Array,
+    /// `None` where no removal says it.
+    pub(crate) bytes: Option<Int64Array>,
 }
 
 impl RemovedColumns {

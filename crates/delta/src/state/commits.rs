@@ -12,6 +12,7 @@ use crate::{
         Listed, Log, LogError,
         actions::{self, ActionBatch, Piece, PieceKind},
     },
+    write::own::OwnCommits,
 };
 
 /// Requests under way at once.
@@ -24,7 +25,17 @@ const UNIT_PIECES: usize = 1_024;
 
 /// Reads `files`, commits and compacted files, oldest first.
 pub(super) async fn read(log: &Log, files: &[Listed]) -> Result<Vec<Arc<ActionBatch>>> {
-    let mut fetched = stream::iter(files.to_vec()).map(|it| fetch(log, it)).buffered(FETCH_AT_ONCE);
+    read_with(log, files, None).await
+}
+
+/// Reads the commits that followed on a version which still is the one read before; those that `log`'s handle made need
+/// not be fetched.
+pub(super) async fn read_on(log: &Log, files: &[Listed]) -> Result<Vec<Arc<ActionBatch>>> {
+    read_with(log, files, Some(&log.own)).await
+}
+
+async fn read_with(log: &Log, files: &[Listed], own: Option<&OwnCommits>) -> Result<Vec<Arc<ActionBatch>>> {
+    let mut fetched = stream::iter(files.to_vec()).map(|it| fetch(log, it, own)).buffered(FETCH_AT_ONCE);
     let mut parsing: FuturesOrdered<BoxFuture<'static, Result<ActionBatch>>> = FuturesOrdered::new();
     let mut batches = Vec::new();
     let mut unit = Unit::default();
@@ -56,9 +67,13 @@ pub(super) async fn read(log: &Log, files: &[Listed]) -> Result<Vec<Arc<ActionBa
     Ok(batches)
 }
 
-async fn fetch(log: &Log, listed: Listed) -> Result<Vec<Piece>> {
+async fn fetch(log: &Log, listed: Listed, own: Option<&OwnCommits>) -> Result<Vec<Piece>> {
     let path = listed.file.path();
-    let body = log.read(&path).await?.ok_or_else(|| LogError::Vanished { file: path.clone() })?;
+    let made = own.filter(|_| listed.file.kind == LogFileKind::Commit);
+    let body = match made.and_then(|it| it.take(listed.file.version, listed.bytes)) {
+        Some(body) => body,
+        None => log.read(&path).await?.ok_or_else(|| LogError::Vanished { file: path.clone() })?,
+    };
     let kind = match listed.file.kind {
         LogFileKind::Compacted { .. } => PieceKind::Compacted,
         _ => PieceKind::Commit,

@@ -53,7 +53,7 @@ impl Head {
         Ok(newest)
     }
 
-    /// The state of `version`; one listing if it was seen last.
+    /// The state of `version`; one listing if it was seen last, and what was committed since if it is newer than that.
     ///
     /// # Errors
     /// As [`State::open`].
@@ -62,6 +62,13 @@ impl Head {
             if known.version == version && known.stands().await? {
                 return Ok(known);
             }
+        }
+        if let Some(known) = self.newest.held()
+            && let Some(state) = known.follow(version).await?
+        {
+            let state = Arc::new(state);
+            self.newest.hold(&state, MAX_KEPT_BYTES);
+            return Ok(state);
         }
         let state = Arc::new(State::open(&self.log, Some(version)).await?);
         self.older.hold(&state, MAX_KEPT_BYTES);

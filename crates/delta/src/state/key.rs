@@ -26,16 +26,13 @@ pub(crate) fn canonical<'a>(policy: &PathPolicy, raw: &'a str) -> Cow<'a, str> {
 
 /// Whether a path is a relative one without escapes or anything else to mend.
 fn is_plain(raw: &str) -> bool {
-    let mut segment_starts = true;
-    for byte in raw.bytes() {
-        match byte {
-            b'%' | b':' | b'\\' | 0 => return false,
-            // An absolute path, an empty segment, or one that may be `.` or `..`.
-            b'/' | b'.' if segment_starts => return false,
-            _ => segment_starts = byte == b'/',
-        }
-    }
-    !segment_starts
+    let bytes = raw.as_bytes();
+    // Not an absolute path, an empty segment, or one that may be `.` or `..`.
+    let segment_at = |at: usize| bytes.get(at).is_some_and(|it| !matches!(it, b'/' | b'.'));
+    memchr::memchr3(b'%', b':', b'\\', bytes).is_none()
+        && memchr::memchr(0, bytes).is_none()
+        && segment_at(0)
+        && memchr::memchr_iter(b'/', bytes).all(|slash| segment_at(slash + 1))
 }
 
 fn outside(raw: &str) -> String {
@@ -71,6 +68,13 @@ mod tests {
     fn plain_paths_are_their_own_key() {
         for raw in ["part-0.parquet", "a=1/b=x+y/part-0.parquet", "ä=é/p.parquet"] {
             assert!(matches!(canonical(&PathPolicy::new("file:///data/t"), raw), Cow::Borrowed(_)), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_needs_mending_is_not_plain() {
+        for raw in ["", "/a", "./a", "../a", "a//b", "a/./b", "a/../b", "a/", "a/.b", "a%20b", "s3:b", "a\\b", "a\0b"] {
+            assert!(!is_plain(raw), "{raw:?}");
         }
     }
 

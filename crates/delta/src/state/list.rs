@@ -5,7 +5,7 @@ use lakebed_core::Result;
 
 use super::{
     Base,
-    columns::{FileColumns, StatsText},
+    columns::{Extras, FileColumns, StatsText},
     replay::{Decided, Live},
 };
 use crate::{
@@ -93,6 +93,14 @@ impl ListBatch {
         match &self.source {
             Source::Checkpoint(batch) => batch.statistics(wanted).await,
             Source::Commits(batch) => Ok(batch.adds.stats.clone().map_or(FileStatistics::None, text)),
+        }
+    }
+
+    /// Tags and clustering of all rows, live or not; read now where they are not at hand.
+    pub(crate) async fn extras(&self) -> Result<Extras> {
+        match &self.source {
+            Source::Checkpoint(batch) => batch.extras().await,
+            Source::Commits(batch) => Ok(batch.adds.extras.clone()),
         }
     }
 }

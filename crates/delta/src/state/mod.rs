@@ -12,10 +12,12 @@ pub(crate) mod replay;
 
 mod base;
 mod commits;
+mod first;
 mod head;
 mod list;
 mod open;
 mod times;
+mod tombstones;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,8 +28,10 @@ use lakebed_core::{Error, Result, version::Millis};
 use tokio::sync::OnceCell;
 
 pub(crate) use self::{
+    first::BEFORE_FIRST_ID,
     head::Head,
     list::{FileList, ListBatch},
+    tombstones::Tombstones,
 };
 use crate::{
     checkpoint::Checkpoint,
@@ -37,6 +41,7 @@ use crate::{
         Listing, Log, LogError,
         actions::{ActionBatch, SmallActions},
         can_do_without, is_damage,
+        listing::CheckpointFiles,
         segment::{Compacted, Segment},
     },
     spec::{DomainMetadata, LastCheckpoint, Metadata, Protocol, Txn},
@@ -61,7 +66,8 @@ pub(crate) struct State {
     /// What the log's listing showed from the base on; a later refresh compares with it.
     listing: Listing,
     base: OnceCell<Arc<Base>>,
-    files: OnceCell<Arc<FileList>>,
+    /// And the base they were read from: not the first if that was damaged.
+    files: OnceCell<(Arc<FileList>, Arc<Base>)>,
     warnings: Mutex<Vec<String>>,
 }
 
@@ -117,8 +123,31 @@ impl State {
     ///
     /// A checkpoint that turns out to be damaged is left for an older base.
     pub(crate) async fn files(&self) -> Result<Arc<FileList>> {
-        let files = self.files.get_or_try_init(|| self.read_files()).await?;
+        let (files, _) = self.files.get_or_try_init(|| self.read_files()).await?;
         Ok(Arc::clone(files))
+    }
+
+    /// The live files as the log makes them without `checkpoint`; damage where it no longer goes back that far.
+    pub(crate) async fn files_without(&self, checkpoint: &CheckpointFiles) -> Result<FileList> {
+        let base = self.read_base(BTreeSet::from([checkpoint.name()]), Compacted::Use).await?;
+        FileList::read(&self.log, &base, !self.metadata.partition_columns.is_empty()).await
+    }
+
+    /// The removals that stand: of files that no live one has come after. Read anew each time.
+    pub(crate) async fn tombstones(&self) -> Result<Tombstones> {
+        let (_, base) = self.files.get_or_try_init(|| self.read_files()).await?;
+        Tombstones::read(&self.log, base).await
+    }
+
+    /// What the log's listing showed from the base on.
+    pub(crate) fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
+    /// The checkpoint that the files were read from, and its own files in the log.
+    pub(crate) async fn checkpoint(&self) -> Result<Option<(Arc<Checkpoint>, CheckpointFiles)>> {
+        let (_, base) = self.files.get_or_try_init(|| self.read_files()).await?;
+        Ok(base.checkpoint.clone().zip(base.segment.checkpoint.clone()))
     }
 
     /// The metadata domains that stand; read from the log where a checksum file did not tell.
@@ -175,7 +204,7 @@ impl State {
         }
     }
 
-    async fn read_files(&self) -> Result<Arc<FileList>> {
+    async fn read_files(&self) -> Result<(Arc<FileList>, Arc<Base>)> {
         let (mut avoid, mut compacted) = (BTreeSet::new(), Compacted::Use);
         let mut base = Arc::clone(self.base.get_or_try_init(|| self.read_first()).await?);
         if let Some(what) = self.differs(&base) {
@@ -186,7 +215,7 @@ impl State {
             let read = FileList::read(&self.log, &base, !self.metadata.partition_columns.is_empty()).await;
             let err = match read {
                 Ok(list) => match self.miscounted(&list) {
-                    None => return Ok(Arc::new(list)),
+                    None => return Ok((Arc::new(list), base)),
                     Some(miscounted) if compacted == Compacted::Use && has_compacted(&base) => {
                         self.warn(format!("compacted files are not used: {miscounted}"));
                         compacted = Compacted::Avoid;
@@ -199,7 +228,7 @@ impl State {
                     // A checkpoint that another count vouches for is right, and so are the commits.
                     Some(miscounted) if base.segment.checkpoint.is_none() || base.expected.is_some() => {
                         self.warn(format!("{miscounted}: ignored"));
-                        return Ok(Arc::new(list));
+                        return Ok((Arc::new(list), base));
                     }
                     Some(miscounted) => miscounted,
                 },

@@ -41,7 +41,10 @@ impl State {
             warnings.push(format!("{name} is a commit that only a catalog can ratify: ignored"));
         }
         let mut finder = Finder::new(log, listing, version, hint.as_ref());
-        let segment = finder.segment(&mut warnings).await?;
+        let segment = match finder.segment(&mut warnings).await {
+            Ok(segment) => segment,
+            Err(err) => return Err(expired(log, version, err).await?),
+        };
         let state = match by_checksum(log, &finder, &segment, &mut warnings).await? {
             Some(known) => {
                 let listing = finder.into_listing();
@@ -82,6 +85,18 @@ impl State {
         }
     }
 
+    /// The state of the later version `version`, from this one: what was committed in between is read, and one listing shows
+    /// that this version's commit is still the same file. `None` where it must be opened anew.
+    pub(super) async fn follow(&self, version: u64) -> Result<Option<Self>> {
+        let Some(base) = self.base.get() else { return Ok(None) };
+        if version <= self.version || version - self.base_version(base) > MAX_EXTENSION {
+            return Ok(None);
+        }
+        let listing = Listing::read(self.log.storage(), self.version, version).await?;
+        let there = self.is_in(&listing) && listing.newest() == Some(version);
+        if there { self.extend(base, &listing, version).await } else { Ok(None) }
+    }
+
     /// Whether this version is still what it was when it was read; takes one listing of its files.
     pub(super) async fn stands(&self) -> Result<bool> {
         let listing = Listing::read(self.log.storage(), self.version, self.version).await?;
@@ -115,7 +130,7 @@ impl State {
             return Ok(None);
         }
         let mut all = base.commits.clone();
-        all.extend(commits::read(&self.log, &added).await?);
+        all.extend(commits::read_on(&self.log, &added).await?);
         let mut segment = base.segment.clone();
         segment.version = newest;
         segment.commits.extend(added);
@@ -242,6 +257,17 @@ async fn older(log: &Log, hint: Option<&LastCheckpoint>, version: u64) -> Result
     }
     let there = |it: &Listing| it.newest() == Some(version);
     if there(&listing) { Ok(listing) } else { Err(no_version(log, version).await?) }
+}
+
+/// Why `version` cannot be rebuilt: forgotten, where a newer one can be; else the log is damaged.
+async fn expired(log: &Log, wanted: u64, err: lakebed_core::Error) -> Result<lakebed_core::Error> {
+    let missing = match err.cause::<LogError>() {
+        Some(LogError::NoBase { missing, .. } | LogError::Gap { missing, .. }) => *missing,
+        _ => return Ok(err),
+    };
+    let newer = Listing::read(log.storage(), wanted.saturating_add(1), u64::MAX).await?;
+    let oldest = newer.checkpoints().0.last().map(|it| it.version);
+    Ok(if oldest.is_some() { LogError::Expired { wanted, missing, oldest }.into() } else { err })
 }
 
 /// Why `version` is not there: too new, or gone.

@@ -4,17 +4,16 @@
 //! commit that removes and adds one key adds it anew; of two adds of one key the later line counts. A compacted file
 //! names each key once; one that strings commits together newest first is as good, and the first mention counts
 //! ([`check_compacted`]).
-use std::{
-    borrow::Cow,
-    collections::HashSet,
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
-};
+use std::{borrow::Cow, collections::HashSet, hash::BuildHasher};
 
-use arrow_array::Array;
+use arrow_array::{Array, StringViewArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use lakebed_core::path::PathPolicy;
 
-use super::{columns::FileColumns, key};
+use super::{
+    columns::{FileColumns, RemovedColumns, VectorColumns},
+    key,
+};
 use crate::log::actions::{ActionBatch, CommitRows, Mention};
 
 /// Keys that newer actions already decided.
@@ -51,12 +50,20 @@ impl<'a> Decided<'a> {
     ///
     /// Batches are given newest first; the commits inside one are oldest first.
     pub(crate) fn take(&mut self, policy: &PathPolicy, batch: &'a ActionBatch) -> Live {
-        let adds = &batch.adds;
-        let mut mask = BooleanBufferBuilder::new(adds.rows());
-        mask.append_n(adds.rows(), false);
+        self.take_both(policy, batch).0
+    }
+
+    /// [`Self::take`], and the removes of `batch` that nothing newer decided: its tombstones.
+    pub(crate) fn take_both(&mut self, policy: &PathPolicy, batch: &'a ActionBatch) -> (Live, Live) {
+        let none = |rows: usize| {
+            let mut mask = BooleanBufferBuilder::new(rows);
+            mask.append_n(rows, false);
+            mask
+        };
+        let (mut mask, mut gone) = (none(batch.adds.rows()), none(batch.removes.rows()));
         for commit in batch.commits.iter().rev() {
             if let Some(order) = &commit.order {
-                self.take_in_order(policy, batch, commit, order, &mut mask);
+                self.take_in_order(policy, batch, commit, order, (&mut mask, &mut gone));
                 continue;
             }
             for row in commit.adds.clone().rev() {
@@ -65,10 +72,12 @@ impl<'a> Decided<'a> {
                 }
             }
             for row in commit.removes.clone() {
-                self.keys.insert(removed_key(policy, batch, row));
+                if self.keys.insert(removed_key(policy, batch, row)) {
+                    gone.set_bit(row, true);
+                }
             }
         }
-        Live::of(mask.finish())
+        (Live::of(mask.finish()), Live::of(gone.finish()))
     }
 
     fn take_in_order(
@@ -77,7 +86,7 @@ impl<'a> Decided<'a> {
         batch: &'a ActionBatch,
         commit: &CommitRows,
         order: &[Mention],
-        mask: &mut BooleanBufferBuilder,
+        (mask, gone): (&mut BooleanBufferBuilder, &mut BooleanBufferBuilder),
     ) {
         let (mut added, mut removed) = (commit.adds.clone(), commit.removes.clone());
         for mention in order {
@@ -90,7 +99,9 @@ impl<'a> Decided<'a> {
                 }
                 Mention::Removed => {
                     let Some(row) = removed.next() else { return };
-                    self.keys.insert(removed_key(policy, batch, row));
+                    if self.keys.insert(removed_key(policy, batch, row)) {
+                        gone.set_bit(row, true);
+                    }
                 }
             }
         }
@@ -98,14 +109,20 @@ impl<'a> Decided<'a> {
 
     /// The files of a checkpoint that nothing newer decided. The checkpoint's own rows have distinct keys.
     pub(crate) fn filter(&self, policy: &PathPolicy, files: &FileColumns) -> Live {
+        self.undecided(policy, &files.path, files.vectors.as_ref())
+    }
+
+    /// The tombstones of a checkpoint that nothing newer decided.
+    pub(crate) fn filter_removed(&self, policy: &PathPolicy, removed: &RemovedColumns) -> Live {
+        self.undecided(policy, &removed.path, removed.vectors.as_ref())
+    }
+
+    fn undecided(&self, policy: &PathPolicy, path: &StringViewArray, vectors: Option<&VectorColumns>) -> Live {
         if self.keys.is_empty() {
-            return Live::all(files.rows());
+            return Live::all(path.len());
         }
-        let live = |row| {
-            let key = key::of_row(policy, files.path.value(row), files.vectors.as_ref(), row);
-            !self.keys.contains(&key)
-        };
-        Live::of(BooleanBuffer::collect_bool(files.rows(), live))
+        let undecided = |row| !self.keys.contains(&key::of_row(policy, path.value(row), vectors, row));
+        Live::of(BooleanBuffer::collect_bool(path.len(), undecided))
     }
 }
 
@@ -151,7 +168,7 @@ pub(crate) fn named_twice<'a>(
         let rows = files.clone().flat_map(|it| (0..it.rows()).map(move |row| (it, row)));
         rows.map(|(it, row)| key::of_row(policy, it.path.value(row), it.vectors.as_ref(), row))
     };
-    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let hasher = foldhash::fast::FixedState::default();
     let mut hashes: Vec<u64> = keys().map(|it| hasher.hash_one(&*it)).collect();
     hashes.sort_unstable();
     if hashes.is_sorted_by(|a, b| a < b) {

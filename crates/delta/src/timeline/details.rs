@@ -224,6 +224,8 @@ fn action(version: u64, operation: &str, parameters: &BTreeMap<String, String>, 
     let first = version == 0;
     match operation {
         "" => from_files(version, counted),
+        // Lakebed's own: other engines have no tags.
+        "CREATE TAG" | "DROP TAG" => Action::Ref,
         _ if operation.starts_with("CREATE") || operation == "CONVERT" || operation == "CLONE" => {
             if first {
                 Action::Create

@@ -7,14 +7,33 @@ use std::collections::BTreeMap;
 
 use lakebed_core::{
     Result,
+    change::Claim,
+    table::RefRules,
     version::{Millis, Ref, RefKind},
 };
 use serde::Deserialize;
 
-use crate::{error::DeltaError, state::State};
+use crate::{error::DeltaError, spec::Protocol, state::State};
 
 /// The domain that holds a table's tags.
 pub(crate) const DOMAIN: &str = "lakebed.refs";
+
+/// The feature of a table that may hold such a domain.
+const FEATURE: &str = "domainMetadata";
+
+/// What the first tag asks of a table.
+pub(crate) fn rules(protocol: &Protocol) -> RefRules {
+    let missing = if protocol.supports(FEATURE) { Vec::new() } else { vec![FEATURE.to_owned()] };
+    let cost = "engines that do not know the table feature `domainMetadata` can no longer write to the table: Delta \
+                before 3.0 is one of them. Reading stays as it is";
+    let caution = "tags keep versions from Lakebed alone: VACUUM and log clean-up of other engines do not know them";
+    RefRules {
+        missing,
+        upgrade_costs: Some(cost.to_owned()),
+        caution: Some(caution.to_owned()),
+        claim: Some(Claim::Named(format!("domain {DOMAIN}"))),
+    }
+}
 
 #[derive(Debug, Default, Deserialize)]
 struct Stored {
@@ -44,7 +63,7 @@ pub(crate) async fn refs(state: &State) -> Result<Vec<Ref>> {
     }
 }
 
-fn parse(text: &str) -> Result<Vec<Ref>, DeltaError> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Ref>, DeltaError> {
     let stored: Stored = serde_json::from_str(text)
         .map_err(|err| DeltaError::Domain { domain: DOMAIN.to_owned(), reason: err.to_string() })?;
     let tags = stored.tags.into_iter().map(|(name, tag)| Ref {

@@ -77,12 +77,12 @@ fn metadata() -> Value {
     }})
 }
 
-fn arrow_schema() -> SchemaRef {
+pub(crate) fn arrow_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true), Field::new("name", DataType::Utf8, true)]))
 }
 
 /// Bounds and nulls of each column, as writers leave them.
-fn stats(rows: &Rows) -> Value {
+pub(crate) fn stats(rows: &Rows) -> Value {
     let mut bounds: [BTreeMap<&str, Value>; 2] = Default::default();
     let mut nulls = BTreeMap::new();
     for (at, name) in rows.columns.iter().enumerate() {
@@ -128,14 +128,19 @@ impl Subject for DeltaSubject {
     }
 
     async fn demand_unknown_feature(&self, storage: &Storage) -> Result<String> {
-        let protocol = json!({"protocol": {
-            "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["tides"], "writerFeatures": ["tides"],
-        }});
-        let version = next_version(storage).await?;
-        let plain = Self { checkpoints: false };
-        plain.publish(storage, version, &[commit_info("UPGRADE PROTOCOL"), protocol]).await?;
-        Ok("tides".to_owned())
+        demand_unknown_feature(storage).await
     }
+}
+
+/// Commits a protocol that asks for a feature nobody has.
+pub(crate) async fn demand_unknown_feature(storage: &Storage) -> Result<String> {
+    let protocol = json!({"protocol": {
+        "minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["tides"], "writerFeatures": ["tides"],
+    }});
+    let version = next_version(storage).await?;
+    let plain = DeltaSubject { checkpoints: false };
+    plain.publish(storage, version, &[commit_info("UPGRADE PROTOCOL"), protocol]).await?;
+    Ok("tides".to_owned())
 }
 
 mod memory {

@@ -1,6 +1,7 @@
 //! The arguments of a table function: constants, by position or by name.
 use std::collections::BTreeMap;
 
+use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use lakebed_core::{Error, Result, expr::Scalar};
 
@@ -13,11 +14,11 @@ use crate::{
 };
 
 /// Named arguments that fix the version of the table.
-pub(super) const VERSION_ARGUMENTS: [&str; 3] = ["version", "timestamp", "ref"];
+pub(crate) const VERSION_ARGUMENTS: [&str; 3] = ["version", "timestamp", "ref"];
 
 /// One call's arguments by parameter name.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(crate) struct Call {
     function: String,
     values: BTreeMap<String, ScalarValue>,
 }
@@ -28,7 +29,7 @@ impl Call {
     /// # Errors
     /// [`ErrorKind::Invalid`](lakebed_core::ErrorKind) for an unknown, repeated or superfluous argument, or one that is
     /// no constant.
-    pub(super) fn new(
+    pub(crate) fn new(
         function: &str,
         arguments: &[Argument],
         positional: &[&str],
@@ -54,26 +55,53 @@ impl Call {
         Ok(Self { function: function.to_owned(), values })
     }
 
-    pub(super) fn optional(&self, name: &str) -> Option<&ScalarValue> {
+    pub(crate) fn optional(&self, name: &str) -> Option<&ScalarValue> {
         self.values.get(name)
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<&ScalarValue> {
+    pub(crate) fn required(&self, name: &str) -> Result<&ScalarValue> {
         self.optional(name).ok_or_else(|| Error::invalid(format!("{}(…) needs `{name}`", self.function)))
     }
 
-    pub(super) fn text(&self, name: &str) -> Result<&str> {
+    pub(crate) fn text(&self, name: &str) -> Result<&str> {
         let value = self.required(name)?;
         pins::text(value)
             .ok_or_else(|| Error::invalid(format!("{}(…): `{name}` is a string, not {value}", self.function)))
     }
 
-    pub(super) fn optional_text(&self, name: &str) -> Result<Option<&str>> {
+    pub(crate) fn optional_text(&self, name: &str) -> Result<Option<&str>> {
         self.optional(name).map(|_| self.text(name)).transpose()
     }
 
+    /// True or false; false if it is not given.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool> {
+        match self.optional(name) {
+            None => Ok(false),
+            Some(ScalarValue::Boolean(Some(it))) => Ok(*it),
+            Some(other) => Err(self.wrong(name, other)),
+        }
+    }
+
+    /// A number that is not below zero.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<f64>> {
+        let Some(value) = self.optional(name) else { return Ok(None) };
+        match value.cast_to(&DataType::Float64) {
+            Ok(ScalarValue::Float64(Some(it))) if it >= 0.0 && it.is_finite() && pins::text(value).is_none() => {
+                Ok(Some(it))
+            }
+            _ => Err(self.wrong(name, value)),
+        }
+    }
+
+    /// A whole number that is not below zero.
+    pub(crate) fn count(&self, name: &str) -> Result<Option<usize>> {
+        let Some(value) = self.optional(name) else { return Ok(None) };
+        let count = pins::integer(value).and_then(|it| usize::try_from(it).ok());
+        count.map(Some).ok_or_else(|| self.wrong(name, value))
+    }
+
     /// The version that `version =>`, `timestamp =>` or `ref =>` names.
-    pub(super) fn pin(&self, constants: &dyn Constants) -> Result<Option<Pin>> {
+    pub(crate) fn pin(&self, constants: &dyn Constants) -> Result<Option<Pin>> {
         let mut pin = None;
         for key in VERSION_ARGUMENTS {
             if let Some(value) = self.optional(key) {
@@ -84,7 +112,7 @@ impl Call {
     }
 
     /// A value as formats take it.
-    pub(super) fn scalar(&self, name: &str) -> Result<Option<Scalar>> {
+    pub(crate) fn scalar(&self, name: &str) -> Result<Option<Scalar>> {
         let Some(value) = self.optional(name) else { return Ok(None) };
         if let Some(text) = pins::text(value) {
             return Ok(Some(Scalar::Utf8(text.to_owned())));

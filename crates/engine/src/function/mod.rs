@@ -10,7 +10,8 @@ use std::sync::Arc;
 use datafusion::catalog::TableProvider;
 use lakebed_core::{Error, Result};
 
-use self::arguments::{Call, VERSION_ARGUMENTS};
+use self::arguments::Call;
+pub(crate) use self::arguments::{Call as Arguments, VERSION_ARGUMENTS};
 use crate::{
     sql::{resolve::Loader, wanted::Argument},
     system,

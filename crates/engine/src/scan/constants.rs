@@ -23,6 +23,8 @@ pub(crate) enum Constant {
     ChangeKind,
     ChangeVersion,
     ChangeTime,
+    /// The number a statement that changes rows knows the file by.
+    FileNumber,
 }
 
 impl Constant {
@@ -70,6 +72,7 @@ impl Constant {
                 None => null(),
             },
             (Self::ChangeTime, _) => time(reading.change.as_ref().map(|(_, version)| version.committed_at)),
+            (Self::FileNumber, _) => Ok(ScalarValue::Int32(reading.number)),
             (_, None) => null(),
             (Self::Path, Some(file)) => Ok(text(&location(storage, &file.path))),
             (Self::Name, Some(file)) => Ok(text(file.path.as_str().rsplit('/').next().unwrap_or_default())),

@@ -3,7 +3,7 @@
 //! 1. [`layout`] sorts the wanted columns into those of files, constants and the row number.
 //! 2. [`plan()`] makes one `DataSourceExec` with one file a unit of reading ([`mod@unit`]), its statistics ([`statistics`]),
 //!    and decides whether filters run inside the decoder ([`pushdown`]).
-//! 3. [`source`] is that plan's file source, [`morsels`] opens units: plain Parquet through DataFusion's reader, with
+//! 3. [`source`] is that plan's file source, [`morsels`] opens units, unless [`early`] knows that nobody wants one: plain Parquet through DataFusion's reader, with
 //!    row selections ([`selection`]) where rows are gone; merges ([`merge`], [`fold`]) and native files ([`native`]) by
 //!    themselves. [`adapt`] and [`shape`] fit a file's columns to the table's.
 pub mod error;
@@ -13,6 +13,7 @@ pub mod source;
 mod adapt;
 mod constants;
 mod defaults;
+mod early;
 mod finish;
 mod fold;
 mod footers;
@@ -36,6 +37,6 @@ pub(crate) use constants::Constant;
 pub(crate) use error::external;
 pub(crate) use layout::{Shown, ShownKind};
 pub(crate) use plan::{Request, plan};
-pub(crate) use reading::Reading;
+pub(crate) use reading::{Part, Reading};
 pub(crate) use scalar::{from_arrow, to_arrow};
 pub(crate) use source::Label;

@@ -18,6 +18,7 @@ use lakebed_core::Error;
 
 use super::{
     adapt::Wanted,
+    early::Early,
     error::{about_file, external},
     finish::Finish,
     merge, native,
@@ -31,6 +32,7 @@ pub(crate) struct LakeMorselizer {
     pub scene: Arc<Scene>,
     pub fields: Arc<HashMap<String, Wanted>>,
     pub finish: Arc<Finish>,
+    pub early: Option<Early>,
     pub metrics: ExecutionPlanMetricsSet,
 }
 
@@ -44,6 +46,9 @@ impl Morselizer for LakeMorselizer {
         };
         if file.range.is_some() && matches!(unit.way, Way::Native | Way::Merged) {
             return Err(external(Error::internal("a unit that is read whole was cut into ranges")));
+        }
+        if unit.way != Way::Merged && self.early.as_ref().is_some_and(|it| it.drops(&file)) {
+            return Ok(Box::new(Nothing));
         }
         let (scene, finish) = (Arc::clone(&self.scene), Arc::clone(&self.finish));
         let fields = Arc::clone(&self.fields);

@@ -95,7 +95,7 @@ fn files(scene: &Arc<Scene>, layout: &Layout, readings: Vec<Reading>) -> Result<
     for reading in readings {
         mergeable(&reading.task.merge).map_err(external)?;
         let task = Arc::new(reading.task.clone());
-        for unit in Unit::of(&task).map_err(external)? {
+        for unit in Unit::of(&task, &reading.part).map_err(external)? {
             let of_file = (unit.way != Way::Merged).then(|| unit.data_file());
             let value = |(constant, kind): &(super::Constant, DataType)| {
                 constant.value(&scene.storage, table, &reading, of_file, kind)

@@ -1,15 +1,30 @@
 //! What one scan reads: tasks, and for change feeds what became of their rows.
+use std::sync::Arc;
+
 use lakebed_core::{
     change::{ChangeKind, ChangeTask},
     scan::ScanTask,
     version::Version,
 };
+use roaring::RoaringTreemap;
 
 /// A task and what is said of all its rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
     pub task: ScanTask,
     pub change: Option<(ChangeKind, Version)>,
+    /// The number a statement that changes rows knows the task's file by.
+    pub number: Option<i32>,
+    pub part: Part,
+}
+
+/// Which of a file's rows are read, of those that its vectors leave.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum Part {
+    #[default]
+    Whole,
+    Only(Arc<RoaringTreemap>),
+    Without(Arc<RoaringTreemap>),
 }
 
 impl Reading {
@@ -24,12 +39,12 @@ impl Reading {
 
 impl From<ScanTask> for Reading {
     fn from(task: ScanTask) -> Self {
-        Self { task, change: None }
+        Self { task, change: None, number: None, part: Part::Whole }
     }
 }
 
 impl From<ChangeTask> for Reading {
     fn from(change: ChangeTask) -> Self {
-        Self { task: change.task, change: Some((change.kind, change.version)) }
+        Self { change: Some((change.kind, change.version)), ..Self::from(change.task) }
     }
 }

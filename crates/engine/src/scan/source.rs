@@ -31,6 +31,7 @@ use object_store::ObjectStore;
 
 use super::{
     adapt::Wanted,
+    early::Early,
     error::external,
     finish::Finish,
     morsels::{LakeMorselizer, Morselizer},
@@ -145,6 +146,7 @@ impl FileSource for LakeFileSource {
             scene: Arc::clone(&self.scene),
             fields: Arc::clone(&self.fields),
             finish: Arc::new(Finish::new(self.inner.as_ref(), self.exact)?),
+            early: Early::new(self.inner.as_ref()),
             metrics: self.inner.metrics().clone(),
         }))
     }

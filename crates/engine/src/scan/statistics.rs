@@ -18,6 +18,7 @@ use lakebed_core::{
 
 use super::{
     layout::Layout,
+    reading::Part,
     scalar::to_arrow,
     unit::{Unit, Way, concerns},
 };
@@ -131,10 +132,16 @@ fn live_rows(unit: &Unit) -> Option<u64> {
         deletes.iter().filter(|it| concerns(it, file)).try_fold(0u64, |sum, it| sum.checked_add(it.rows?))
     };
     let ScanTask { deletes, only, .. } = unit.task.as_ref();
-    match only.is_empty() {
+    let live = match only.is_empty() {
         true => file.stats.rows?.checked_sub(count(deletes)?),
         // The older vector lies within the newer one.
         false => count(only)?.checked_sub(count(deletes)?),
+    };
+    // A part is made of rows that were read.
+    match &unit.part {
+        Part::Whole => live,
+        Part::Only(rows) => Some(rows.len()),
+        Part::Without(rows) => live?.checked_sub(rows.len()),
     }
 }
 

@@ -20,6 +20,7 @@ use tokio::sync::OnceCell;
 use super::{
     error::{ScanError, external},
     footers::Readers,
+    reading::Part,
     selection::Kept,
 };
 
@@ -55,31 +56,41 @@ pub(crate) struct Unit {
     /// Position of the file among the task's; 0 where all become rows together.
     pub file: usize,
     pub way: Way,
+    pub part: Part,
     kept: OnceCell<Kept>,
 }
 
 impl Unit {
-    /// The units of a task.
+    /// The units of a task, of whose only file `part` is read.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`](lakebed_core::ErrorKind) for encodings and kinds of deletion this build does not read.
-    pub(crate) fn of(task: &Arc<ScanTask>) -> Result<Vec<Self>, Error> {
+    pub(crate) fn of(task: &Arc<ScanTask>, part: &Part) -> Result<Vec<Self>, Error> {
         for file in &task.files {
             readable(file)?;
         }
         for delete in task.deletes.iter().chain(&task.only) {
             readable_delete(delete)?;
         }
-        let unit = |file, way| Self { task: Arc::clone(task), file, way, kept: OnceCell::new() };
+        let unit = |file, way| Self { task: Arc::clone(task), file, way, part: part.clone(), kept: OnceCell::new() };
+        if *part != Part::Whole && (task.files.len() != 1 || !matches!(task.merge, Merge::Concat)) {
+            return Err(Error::internal("a part of rows that several files make together"));
+        }
         if !matches!(task.merge, Merge::Concat) {
             return Ok(vec![unit(0, Way::Merged)]);
         }
-        Ok(task.files.iter().enumerate().map(|(at, file)| unit(at, way(task, file))).collect())
+        Ok(task.files.iter().enumerate().map(|(at, file)| unit(at, way(task, file, part))).collect())
     }
 
     /// The units a merge reads, one a file.
     pub(crate) fn parts(task: &Arc<ScanTask>) -> Vec<Self> {
-        let unit = |(at, file)| Self { task: Arc::clone(task), file: at, way: way(task, file), kept: OnceCell::new() };
+        let unit = |(at, file)| Self {
+            task: Arc::clone(task),
+            file: at,
+            way: way(task, file, &Part::Whole),
+            part: Part::Whole,
+            kept: OnceCell::new(),
+        };
         task.files.iter().enumerate().map(unit).collect()
     }
 
@@ -110,12 +121,21 @@ impl Unit {
         self.kept.get_or_try_init(load).await
     }
 
-    /// The positions to read, where the task names them, and the positions that are gone.
+    /// The positions to read, where task or part name them, and the positions that are gone.
     pub(crate) async fn vectors(&self, scene: &Scene) -> Result<(Option<RoaringTreemap>, RoaringTreemap), Error> {
         let only = self.union(scene, &self.task.only);
         let gone = self.union(scene, &self.task.deletes);
-        let (only, gone) = futures::try_join!(only, gone)?;
-        Ok(((!self.task.only.is_empty()).then_some(only), gone))
+        let (only, mut gone) = futures::try_join!(only, gone)?;
+        let only = (!self.task.only.is_empty()).then_some(only);
+        Ok(match (&self.part, only) {
+            (Part::Only(part), Some(only)) => (Some(only & part.as_ref()), gone),
+            (Part::Only(part), None) => (Some(part.as_ref().clone()), gone),
+            (Part::Without(part), only) => {
+                gone |= part.as_ref();
+                (only, gone)
+            }
+            (Part::Whole, only) => (only, gone),
+        })
     }
 
     async fn union(&self, scene: &Scene, deletes: &[DeleteFile]) -> Result<RoaringTreemap, Error> {
@@ -131,11 +151,11 @@ impl Unit {
     }
 }
 
-fn way(task: &ScanTask, file: &DataFile) -> Way {
+fn way(task: &ScanTask, file: &DataFile, part: &Part) -> Way {
     if file.encoding == Encoding::Native {
         return Way::Native;
     }
-    match task.only.is_empty() && !task.deletes.iter().any(|it| concerns(it, file)) {
+    match *part == Part::Whole && task.only.is_empty() && !task.deletes.iter().any(|it| concerns(it, file)) {
         true => Way::Parquet,
         false => Way::Selected,
     }

@@ -15,7 +15,7 @@ use futures::StreamExt;
 use lakebed_core::{Error, Result};
 use sqlparser::ast::{self, Query, TableFactor};
 
-use super::{Output, OutputKind, Place, Session, SessionOptions, variables};
+use super::{Given, Output, OutputKind, Place, Session, SessionOptions, variables};
 use crate::{
     error::of_datafusion,
     provider::LakeTable,
@@ -30,7 +30,6 @@ use crate::{
         scope::{Column, same},
         statement::{Ask, Kind, Rows},
         wanted::Wanted,
-        write,
     },
     system,
     variant::{holds_variant, json_field, variants_as_json},
@@ -67,7 +66,7 @@ impl Session {
                 self.create_view(&plain(name), *replace, query).await.map(|()| done())
             }
             Kind::DropView { name, if_exists } => self.drop_view(&plain(name), *if_exists).map(|()| done()),
-            Kind::Write(write) => write::route(write),
+            Kind::Write(write) => self.write(write).await,
         }
     }
 
@@ -118,17 +117,28 @@ impl Session {
     }
 
     /// Plans a query, its tables loaded at their versions.
-    pub(super) async fn planned(&self, query: Query) -> Result<Planned> {
+    pub(crate) async fn planned(&self, query: Query) -> Result<Planned> {
         let views = self.mutable_read().views.clone();
-        self.planned_with(query, &views).await
+        self.planned_with(query, &views, None).await
     }
 
-    async fn planned_with(&self, mut query: Query, views: &BTreeMap<String, Query>) -> Result<Planned> {
+    /// As [`Self::planned`], with the table of a statement that writes in place of its name.
+    pub(crate) async fn planned_given(&self, query: Query, given: &Given) -> Result<Planned> {
+        let views = self.mutable_read().views.clone();
+        self.planned_with(query, &views, Some(given)).await
+    }
+
+    async fn planned_with(
+        &self,
+        mut query: Query,
+        views: &BTreeMap<String, Query>,
+        given: Option<&Given>,
+    ) -> Result<Planned> {
         let state = self.statement_state();
         check(&query)?;
         let foreign: BTreeSet<String> = state.table_functions().keys().cloned().collect();
         let wanted = names::collect(&mut query, views, &foreign)?;
-        let loaded = self.load(&state, &wanted).await?;
+        let loaded = self.load(&state, &wanted, given).await?;
         let exposed = names::bind(&mut query, &foreign, loaded.iter().map(known).collect())?;
         let plan = Planner::new(&state, loaded, exposed)
             .plan(ast::Statement::Query(Box::new(query)))
@@ -136,13 +146,23 @@ impl Session {
         Ok(Planned { state, plan })
     }
 
-    async fn load(&self, state: &SessionState, wanted: &[Wanted]) -> Result<Vec<Loaded>> {
-        let mut loader = Loader::new(&self.shared, self.place(), self.time_zone(), state);
+    async fn load(&self, state: &SessionState, wanted: &[Wanted], given: Option<&Given>) -> Result<Vec<Loaded>> {
+        let mut loader = self.loader(state);
+        if let Some(given) = given {
+            loader.fix(&given.table, &given.snapshot);
+        }
         let mut loaded = Vec::with_capacity(wanted.len());
         for wanted in wanted {
-            loaded.push(loader.load(wanted).await?);
+            match given.filter(|it| wanted.name == [it.name]) {
+                Some(given) => loaded.push(given.loaded.clone()),
+                None => loaded.push(loader.load(wanted).await?),
+            }
         }
         Ok(loaded)
+    }
+
+    pub(crate) fn loader<'a>(&'a self, state: &'a SessionState) -> Loader<'a> {
+        Loader::new(&self.shared, self.place(), self.time_zone(), state)
     }
 
     pub(super) async fn execute(
@@ -166,7 +186,7 @@ impl Session {
         let state = self.statement_state();
         let views = self.mutable_read().views.clone();
         let wanted = names::collect(&mut query, &views, &BTreeSet::new())?;
-        match self.load(&state, &wanted).await?.as_slice() {
+        match self.load(&state, &wanted, None).await?.as_slice() {
             [table] if wanted.len() == 1 && !is_view(&query) => {
                 // A scan promises nothing about nulls; the table does.
                 match table.provider.downcast_ref::<LakeTable>() {
@@ -223,7 +243,7 @@ impl Session {
         // Its own name means something else inside of it: a view that names itself would never end.
         let mut others = self.mutable_read().views.clone();
         others.remove(&name.to_lowercase());
-        self.planned_with(query.clone(), &others).await?;
+        self.planned_with(query.clone(), &others, None).await?;
         let mut mutable = self.mutable_write();
         if !replace && mutable.views.contains_key(&name.to_lowercase()) {
             let message = format!("a view `{name}` is there");
@@ -270,12 +290,12 @@ fn show_variants(rows: SendableRecordBatchStream) -> SendableRecordBatchStream {
 }
 
 /// A plan, and the state it runs in.
-pub(super) struct Planned {
-    pub(super) state: SessionState,
-    pub(super) plan: LogicalPlan,
+pub(crate) struct Planned {
+    pub(crate) state: SessionState,
+    pub(crate) plan: LogicalPlan,
 }
 
-fn known(loaded: &Loaded) -> Known {
+pub(crate) fn known(loaded: &Loaded) -> Known {
     let qualifier = loaded.reference.to_vec();
     let schema = loaded.provider.schema();
     let columns = schema.fields().iter().map(|it| Column {
@@ -345,6 +365,6 @@ pub(super) fn of_batches(schema: SchemaRef, batches: Vec<RecordBatch>, kind: Out
     Ok(Output { schema, rows: Box::pin(rows), kind, format: None })
 }
 
-fn done() -> Output {
+pub(super) fn done() -> Output {
     of_batches(Arc::new(Schema::empty()), Vec::new(), OutputKind::Done).expect("no batch has another schema")
 }

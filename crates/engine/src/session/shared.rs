@@ -17,7 +17,7 @@ use lakebed_core::{
     version::{AsOf, Millis},
 };
 
-use super::{Locator, SessionOptions};
+use super::{Access, Locator, SessionOptions, kept::Kept};
 use crate::{registry::Formats, sql::scope::same, system, text::did_you_mean};
 
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) time_zone: String,
     /// Tables that are open already, by [`opened_at`](crate::sql::resolve::opened_at).
     pub(crate) known: BTreeMap<String, Arc<dyn Table>>,
+    pub(crate) kept: Kept,
+    pub(crate) access: Access,
     /// System tables that formats add.
     own_system_tables: BTreeSet<String>,
 }
@@ -48,10 +50,11 @@ impl Shared {
     pub(crate) fn new(options: SessionOptions) -> Result<Self> {
         let extensions = options.formats.iter().flat_map(|it| it.extensions().system_tables);
         let own_system_tables = extensions.map(|it| it.name.to_owned()).collect();
-        let SessionOptions { formats, locator, catalogs, publisher, env, time_zone, .. } = options;
+        let SessionOptions { formats, locator, catalogs, publisher, env, time_zone, access, .. } = options;
         Tz::parse(&time_zone)?;
         let known = BTreeMap::new();
-        Ok(Self { formats, locator, catalogs, publisher, env, time_zone, known, own_system_tables })
+        let kept = Kept::default();
+        Ok(Self { formats, locator, catalogs, publisher, env, time_zone, known, kept, access, own_system_tables })
     }
 
     /// The catalog and namespace that the parts before a table's name mean.

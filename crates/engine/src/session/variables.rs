@@ -1,6 +1,7 @@
 //! `SET`, `RESET`, `SHOW` of variables. A name nobody knows is an error.
 //!
-//! `lakebed.*` are ours: the time zone, and each format's own settings as it registers them. `datafusion.*` are
+//! `lakebed.*` are ours: the time zone, what statements that write obey, and each format's own settings as it registers
+//! them. `datafusion.*` are
 //! DataFusion's, but for those that would change what names and times mean.
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,7 +10,7 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::config::{ConfigOptions, ExtensionOptions};
 use lakebed_core::{Error, Result, time::Tz};
 
-use super::{Session, run::Mutable};
+use super::{Session, run::Mutable, settings};
 use crate::{error::of_datafusion, registry::Formats, scan::options::ScanOptions, text::did_you_mean};
 
 /// What a session decides for all of its statements: another value would give names another meaning.
@@ -28,6 +29,7 @@ pub(super) const TIME_ZONE: &str = "lakebed.time_zone";
 /// Our variables with their defaults.
 pub(super) fn defaults(formats: &Formats, time_zone: &str) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::from([(TIME_ZONE.to_owned(), time_zone.to_owned())]);
+    variables.extend(settings::DEFAULTS.iter().map(|it| (it.0.to_owned(), it.1.to_owned())));
     for format in formats.iter() {
         for setting in format.extensions().settings {
             variables.insert(format!("lakebed.{}.{}", format.kind(), setting.name), setting.default.to_owned());
@@ -60,6 +62,7 @@ impl Session {
             if name == TIME_ZONE {
                 Tz::parse(value)?;
             }
+            settings::check(name, value)?;
             self.mutable_write().variables.insert(name.to_owned(), value.to_owned());
             return Ok(());
         }

@@ -11,8 +11,6 @@ use sqlparser::ast::{
     TableAlias, TableFactor, Visit, Visitor, With,
 };
 
-use super::{statement::Write, write};
-
 /// Checks a query and everything in it.
 ///
 /// # Errors
@@ -88,7 +86,7 @@ fn of_body(body: &SetExpr) -> Result<()> {
 }
 
 fn refuse(verb: &str) -> Result<()> {
-    write::route(&Write { verb: verb.to_owned() })
+    Err(Error::unsupported(format!("{verb} inside a query is not supported")).with_hint("nothing was changed"))
 }
 
 fn of_cte(cte: &Cte) -> Result<()> {
@@ -156,7 +154,7 @@ fn of_select(select: &Select) -> Result<()> {
     absent(top.is_none(), "TOP", "use LIMIT")?;
     absent(exclude.is_none(), "EXCLUDE after the select list", "put it right after *")?;
     if into.is_some() {
-        return refuse("SELECT INTO");
+        return absent(false, "SELECT … INTO", "use CREATE TABLE … AS SELECT");
     }
     absent(lateral_views.is_empty(), "LATERAL VIEW", "use UNNEST")?;
     absent(prewhere.is_none(), "PREWHERE", "use WHERE")?;

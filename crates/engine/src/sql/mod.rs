@@ -9,7 +9,9 @@
 //! 6. [`plan`]: DataFusion plans the rest; tables come from the slots alone.
 pub(crate) mod check;
 pub(crate) mod dialect;
+pub(crate) mod functions;
 pub(crate) mod idents;
+mod membership;
 pub(crate) mod names;
 pub(crate) mod parse;
 pub(crate) mod pins;

@@ -1,8 +1,9 @@
 //! From a script to [`Statement`]s.
 //!
 //! The first words decide. Queries go to sqlparser as a whole. Statements that it lacks, or reads otherwise than the
-//! dialects of lake tables do, have small parsers here over its parts. Statements that write are known by their first
-//! words alone and named, so that they are refused before anything is touched.
+//! dialects of lake tables do, have small parsers here over its parts: all that write among them ([`write`]). Those that
+//! this build does not have are known by their first words and named, so that they are refused before anything is
+//! touched.
 use lakebed_core::{Error, ErrorKind, Result};
 use sqlparser::{
     ast::{FormatClause, Ident, ObjectName, ObjectNamePart, Query, TableFactor},
@@ -15,9 +16,18 @@ use crate::stack::with_room;
 
 use super::{
     dialect::Lake,
-    statement::{Ask, Kind, Rows, Statement, Write},
+    statement::{Ask, Kind, Rows, Statement},
     tokens::{Sentence, fragment, is_word, sentences},
+    write::Write,
 };
+
+mod alter;
+mod create;
+mod dml;
+mod insert;
+pub(crate) mod types;
+mod upkeep;
+mod write;
 
 /// How deep expressions and queries may nest.
 pub const MAX_DEPTH: usize = 128;
@@ -52,17 +62,24 @@ fn statement(sentence: Sentence) -> Result<Statement> {
     Ok(Statement::new(kind, sentence.text))
 }
 
-fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
+pub(super) fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
     Parser::new(&Lake).with_recursion_limit(MAX_DEPTH).with_tokens_with_locations(tokens)
 }
 
 fn kind(tokens: Vec<TokenWithSpan>) -> Result<Kind> {
-    if let Some(verb) = writing(&tokens) {
-        return Ok(Kind::Write(Write { verb }));
-    }
+    let refused = writing(&tokens);
     let mut parser = parser(tokens);
+    match (write::statement(&mut parser), &refused) {
+        (Ok(Some(write)), _) => return Ok(Kind::Write(Box::new(write))),
+        (Ok(None), _) => (),
+        (Err(err), Some(verb)) if err.kind() == ErrorKind::Unsupported => return Err(err.with_subject(verb)),
+        (Err(err), _) => return Err(err),
+    }
+    if let Some(verb) = refused {
+        return Ok(Kind::Write(Box::new(Write::Refused { verb })));
+    }
     let kind = head(&mut parser)?;
-    // Of a statement that writes, only the first words are read.
+    // Of a statement that is refused, only the first words are read.
     if !matches!(kind, Kind::Write(_)) {
         end(&mut parser)?;
     }
@@ -126,7 +143,7 @@ fn explain(parser: &mut Parser<'_>) -> Result<Kind> {
         let _ = (parser.next_token(), parser.next_token());
     }
     if let Some(verb) = writing(&ahead(parser, 6)) {
-        return Ok(Kind::Write(Write { verb: format!("EXPLAIN {verb}") }));
+        return Ok(Kind::Write(Box::new(Write::Refused { verb: format!("EXPLAIN {verb}") })));
     }
     if ["SET", "RESET", "USE", "CREATE", "DROP", "EXPLAIN"].into_iter().any(|it| word_ahead(parser, 0, it)) {
         return Err(Error::invalid("EXPLAIN takes a statement that answers with rows"));
@@ -172,7 +189,9 @@ fn show(parser: &mut Parser<'_>) -> Result<Ask> {
         let _ = parser.parse_one_of_keywords(&[Keyword::FROM, Keyword::IN]);
         return Ok(Ask::Columns(target(parser)?));
     }
-    for (word, name) in [("PARTITIONS", "partitions"), ("TBLPROPERTIES", "properties"), ("REFS", "refs")] {
+    for (word, name) in
+        [("PARTITIONS", "partitions"), ("TBLPROPERTIES", "properties"), ("REFS", "refs"), ("TAGS", "refs")]
+    {
         if eat(parser, word) {
             let _ = parser.parse_one_of_keywords(&[Keyword::FROM, Keyword::IN]);
             return Ok(Ask::System { table: target(parser)?, name });
@@ -337,7 +356,7 @@ fn eat(parser: &mut Parser<'_>, text: &str) -> bool {
     there
 }
 
-fn end(parser: &mut Parser<'_>) -> Result<()> {
+pub(super) fn end(parser: &mut Parser<'_>) -> Result<()> {
     match parser.peek_token_ref().token {
         Token::EOF => Ok(()),
         _ if word_ahead(parser, 0, "FINAL") => {

@@ -25,7 +25,7 @@ use datafusion::{
 };
 use sqlparser::ast::{self, TableFactor};
 
-use super::names::slot_of;
+use super::{functions::Functions, membership, names::slot_of};
 use crate::scan::VIRTUAL;
 
 /// A table reference, loaded.
@@ -39,17 +39,18 @@ pub(crate) struct Loaded {
 /// The session's functions and options, and the tables of one statement.
 pub(crate) struct Planner<'a> {
     state: &'a SessionState,
+    functions: Arc<Functions>,
     relations: Vec<Arc<dyn RelationPlanner>>,
 }
 
 impl<'a> Planner<'a> {
     /// `exposed` names the virtual columns of each loaded table that the statement uses.
     pub(crate) fn new(state: &'a SessionState, loaded: Vec<Loaded>, exposed: Vec<BTreeSet<String>>) -> Self {
-        Self { state, relations: vec![Arc::new(Slots { loaded, exposed })] }
+        Self { state, functions: Functions::of(state), relations: vec![Arc::new(Slots { loaded, exposed })] }
     }
 
     pub(crate) fn plan(&self, statement: ast::Statement) -> Result<LogicalPlan> {
-        self.sql().sql_statement_to_plan(statement)
+        membership::three_valued(self.sql().sql_statement_to_plan(statement)?)
     }
 
     /// An expression over `schema`, with types made to fit and constants folded.
@@ -154,19 +155,19 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        self.state.scalar_functions().get(name).map(Arc::clone)
+        self.functions.scalar(name)
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
-        self.state.higher_order_functions().get(name).map(Arc::clone)
+        self.functions.higher_order(name)
     }
 
     fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
-        self.state.aggregate_functions().get(name).map(Arc::clone)
+        self.functions.aggregate(name)
     }
 
     fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
-        self.state.window_functions().get(name).map(Arc::clone)
+        self.functions.window(name)
     }
 
     fn get_variable_type(&self, names: &[String]) -> Option<DataType> {
@@ -182,26 +183,20 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn udf_names(&self) -> Vec<String> {
-        sorted(self.state.scalar_functions().keys())
+        self.functions.scalar_names()
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
-        sorted(self.state.higher_order_functions().keys())
+        self.functions.higher_order_names()
     }
 
     fn udaf_names(&self) -> Vec<String> {
-        sorted(self.state.aggregate_functions().keys())
+        self.functions.aggregate_names()
     }
 
     fn udwf_names(&self) -> Vec<String> {
-        sorted(self.state.window_functions().keys())
+        self.functions.window_names()
     }
-}
-
-fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut names: Vec<_> = names.cloned().collect();
-    names.sort_unstable();
-    names
 }
 
 /// What the planner found wrong with an expression that stands alone, in our terms.

@@ -14,6 +14,7 @@ use datafusion::{
 use lakebed_core::{
     Error, ErrorKind, Result,
     catalog::{Catalog, TableIdent},
+    commit::Publisher,
     format::{OpenOptions, TableFormat, TableLocation},
     table::{Snapshot, Table},
     version::{AsOf, Millis},
@@ -25,11 +26,12 @@ use super::{
     plan::{Loaded, Planner, planned},
     scope::same,
     wanted::Wanted,
+    write::Target,
 };
 use crate::{
     function,
     provider::LakeTable,
-    session::{Place, Shared},
+    session::{Destination, Place, Shared},
     system,
     text::did_you_mean,
 };
@@ -45,6 +47,16 @@ pub(crate) struct Loader<'a> {
     pub(crate) now: Millis,
     opened: BTreeMap<String, Arc<dyn Table>>,
     snapshots: BTreeMap<(String, String), Arc<dyn Snapshot>>,
+    /// The entries of tables that a catalog knows, by their place.
+    entries: BTreeMap<String, Entry>,
+}
+
+/// Who knows a table by name.
+#[derive(Clone)]
+struct Entry {
+    catalog: Arc<dyn Catalog>,
+    ident: TableIdent,
+    publisher: Arc<dyn Publisher>,
 }
 
 /// A table that was found, and what stood behind its name.
@@ -60,7 +72,48 @@ impl<'a> Loader<'a> {
     pub(crate) fn new(shared: &'a Shared, place: Place, time_zone: String, state: &'a SessionState) -> Self {
         let now = shared.env.clock.now();
         let opened = shared.known.clone();
-        Self { shared, place, time_zone, state, now, opened, snapshots: BTreeMap::new() }
+        let (snapshots, entries) = (BTreeMap::new(), BTreeMap::new());
+        Self { shared, place, time_zone, state, now, opened, snapshots, entries }
+    }
+
+    /// Reads `snapshot` wherever the statement names the table without a version.
+    pub(crate) fn fix(&mut self, table: &Arc<dyn Table>, snapshot: &Arc<dyn Snapshot>) {
+        let key = (table.storage().location().to_owned(), format!("{:?}", AsOf::Latest));
+        self.snapshots.insert(key, Arc::clone(snapshot));
+    }
+
+    /// The table that a statement writes to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`] for a name that means anything but a table at its newest version.
+    pub(crate) async fn destination(&mut self, target: &Target) -> Result<Destination> {
+        if information(&target.name).is_some() {
+            return Err(Error::invalid(format!("`{target}` is a system table: nobody writes to it")));
+        }
+        let found = self.find(&target.name, target.literal).await;
+        let found = found.map_err(|it| self.shared.about_system(it, target.name.last().map_or("", String::as_str)))?;
+        if let Some(system) = found.system {
+            return Err(Error::invalid(format!(
+                "`{target}`: nobody writes to `${system}`, it is made of the metadata"
+            )));
+        }
+        if let Some(rev) = found.rev {
+            let message = format!("`{target}` names version `{rev}`: a version never changes, a write makes a new one");
+            return Err(Error::invalid(message).with_hint("leave the version out"));
+        }
+        let entry = self.entries.get(found.table.storage().location()).cloned();
+        let publisher = entry.as_ref().map_or(&self.shared.publisher, |it| &it.publisher);
+        let mut parts = target.name.clone();
+        if let Some(last) = parts.last_mut() {
+            *last = found.name;
+        }
+        Ok(Destination {
+            name: parts.join("."),
+            reference: reference(&parts),
+            publisher: Arc::clone(publisher),
+            table: found.table,
+            entry: entry.map(|it| (it.catalog, it.ident)),
+        })
     }
 
     pub(crate) async fn load(&mut self, wanted: &Wanted) -> Result<Loaded> {
@@ -206,9 +259,13 @@ impl<'a> Loader<'a> {
         if let Some(table) = self.opened.get(&key) {
             return Ok(Arc::clone(table));
         }
-        let storage = self.shared.locator.locate(location).await?;
         // A format that is named finds out by opening whether there is a table; `@` asks whether there is one first.
         let named = format.filter(|_| !location.contains('@')).and_then(|it| self.shared.formats.by_name(it));
+        if let Some(table) = self.shared.kept.get(&key).filter(|_| named.is_some()) {
+            self.opened.insert(key, Arc::clone(&table));
+            return Ok(table);
+        }
+        let storage = self.shared.locator.locate(location).await?;
         let format = match named {
             Some(format) => format,
             None => self.shared.formats.detect(&storage, format).await?,
@@ -219,7 +276,9 @@ impl<'a> Loader<'a> {
             env: self.shared.env.clone(),
             options: OpenOptions::default(),
         };
-        self.open(key, &format, at).await
+        let table = self.open(key.clone(), &format, at).await?;
+        self.shared.kept.put(key, &table);
+        Ok(table)
     }
 
     async fn open(&mut self, key: String, format: &Arc<dyn TableFormat>, at: TableLocation) -> Result<Arc<dyn Table>> {
@@ -241,9 +300,26 @@ impl<'a> Loader<'a> {
             Err(err) => return Err(err),
         };
         let format = self.shared.formats.of(&entry.format)?;
+        let known = Entry {
+            catalog: Arc::clone(catalog.1),
+            ident: entry.ident.clone(),
+            publisher: Arc::clone(&entry.publisher),
+        };
+        self.entries.insert(entry.storage.location().to_owned(), known);
         let (storage, publisher) = (entry.storage, entry.publisher);
+        // What a catalog says of a table may change; its place and format are what a handle is.
+        let place = (entry.options == OpenOptions::default())
+            .then(|| format!("{key} {}", opened_at(storage.location(), Some(format.kind().name()))));
+        if let Some(table) = place.as_ref().and_then(|it| self.shared.kept.get(it)) {
+            self.opened.insert(key, Arc::clone(&table));
+            return Ok(table);
+        }
         let at = TableLocation { storage, publisher, env: self.shared.env.clone(), options: entry.options };
-        self.open(key, &format, at).await
+        let table = self.open(key, &format, at).await?;
+        if let Some(place) = place {
+            self.shared.kept.put(place, &table);
+        }
+        Ok(table)
     }
 }
 

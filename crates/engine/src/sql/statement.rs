@@ -3,6 +3,8 @@ use std::fmt;
 
 use sqlparser::ast::{ObjectName, Query, TableFactor};
 
+use super::write::Write;
+
 /// One statement of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
@@ -52,7 +54,7 @@ pub(crate) enum Kind {
         name: ObjectName,
         if_exists: bool,
     },
-    Write(Write),
+    Write(Box<Write>),
 }
 
 /// A statement that answers with rows.
@@ -89,10 +91,4 @@ pub(crate) enum Ask {
     },
     /// `None` is `SHOW ALL`.
     ShowVariable(Option<String>),
-}
-
-/// A statement that would change something, named as the message shall name it: `INSERT INTO`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Write {
-    pub(crate) verb: String,
 }

@@ -15,6 +15,8 @@ use super::{
 };
 use crate::stack::with_room;
 
+mod writes;
+
 /// What becomes of a statement before anything is loaded.
 fn outcome(sql: &str) -> String {
     let parsed = match parse(sql) {
@@ -30,7 +32,7 @@ fn shown(kind: &Kind) -> String {
         Kind::Explain { analyze, verbose, rows } => {
             format!("explain(analyze {analyze}, verbose {verbose}) {}", rows_shown(rows))
         }
-        Kind::Write(write) => format!("refused: {}", write.verb),
+        Kind::Write(write) => writes::shown(write),
         Kind::Use(name) => format!("use {name}"),
         Kind::CreateView { name, replace, query } => format!("view {name}, replace {replace}, of {query}"),
         Kind::DropView { name, if_exists } => format!("drop view {name}, if exists {if_exists}"),

@@ -38,7 +38,7 @@ impl Wanted {
     }
 }
 
-fn argument(argument: &FunctionArg) -> Result<Argument> {
+pub(super) fn argument(argument: &FunctionArg) -> Result<Argument> {
     let (name, value) = match argument {
         FunctionArg::Named { name, arg, .. } => (Some(name.value.to_lowercase()), arg),
         FunctionArg::Unnamed(arg) => (None, arg),
@@ -48,7 +48,7 @@ fn argument(argument: &FunctionArg) -> Result<Argument> {
     };
     match value {
         FunctionArgExpr::Expr(value) => Ok(Argument { name, value: value.clone() }),
-        other => Err(Error::invalid(format!("`{other}` is no argument of a table function"))),
+        other => Err(Error::invalid(format!("`{other}` is no argument"))),
     }
 }
 

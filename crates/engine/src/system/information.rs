@@ -11,7 +11,7 @@ use sqlparser::ast::Query;
 
 use super::{in_memory, rows::Columns, types};
 use crate::{
-    sql::{parse::own_query, resolve::Loader},
+    sql::{functions::Functions, parse::own_query, resolve::Loader},
     text::did_you_mean,
 };
 
@@ -106,9 +106,10 @@ async fn columns(loader: &mut Loader<'_>) -> Result<RecordBatch> {
 fn functions(loader: &Loader<'_>) -> Result<RecordBatch> {
     let state = loader.state;
     let mut rows: Vec<(String, &str)> = Vec::new();
-    rows.extend(state.scalar_functions().keys().map(|it| (it.clone(), "scalar")));
-    rows.extend(state.aggregate_functions().keys().map(|it| (it.clone(), "aggregate")));
-    rows.extend(state.window_functions().keys().map(|it| (it.clone(), "window")));
+    let functions = Functions::of(state);
+    rows.extend(functions.scalar_names().into_iter().map(|it| (it, "scalar")));
+    rows.extend(functions.aggregate_names().into_iter().map(|it| (it, "aggregate")));
+    rows.extend(functions.window_names().into_iter().map(|it| (it, "window")));
     rows.extend(state.table_functions().keys().map(|it| (it.clone(), "table")));
     rows.extend(["table_changes", "parquet"].map(|it| (it.to_owned(), "table")));
     for format in loader.shared.formats.iter() {

@@ -11,7 +11,7 @@ pub(crate) mod information;
 mod partitions;
 mod properties;
 mod refs;
-mod rows;
+pub(crate) mod rows;
 mod timeline;
 pub(crate) mod types;
 

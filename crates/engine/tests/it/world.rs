@@ -13,7 +13,7 @@ use lakebed_core::{
     format::{CreateTable, FormatKind, OpenOptions},
     storage::{IoStats, Storage},
 };
-use lakebed_engine::{Formats, Locator, Output, Session, SessionOptions, error::of_datafusion};
+use lakebed_engine::{Access, Formats, Locator, Output, Session, SessionOptions, error::of_datafusion};
 use lakebed_testkit::{
     env::env,
     pond::{Played, Pond, PondSpec},
@@ -52,6 +52,7 @@ impl World {
             time_zone: "UTC".to_owned(),
             memory_limit: Some(16 << 20),
             target_partitions: Some(2),
+            access: Access::ReadWrite,
         };
         Self { store, session: Session::new(options).expect("the options are valid") }
     }

@@ -44,6 +44,7 @@ pub const KEYS: &[Key] = &[
     key("format", Shape::Choice(FORMATS), None, "output format; table on a terminal, tsv in a pipe"),
     key("memory", Shape::Bytes, None, "limit for queries, as 2GiB; half of the machine's memory by default"),
     key("paths.allow", Shape::List, None, "places outside a table that its metadata may name"),
+    key("profile", Shape::Text, None, "settings of `[profile.NAME]` that win over the rest of the files"),
     key("progress", Shape::Choice(&["auto", "always", "never"]), Some("auto"), "progress bars on stderr"),
     key("read_only", Shape::Bool, Some("false"), "refuse every write"),
     key("store.azure.account", Shape::Text, None, "account of az:// locations"),

@@ -91,3 +91,30 @@ fn lists_come_from_files_and_variables() {
     assert_eq!(world.load().unwrap().list("paths.allow"), ["s3://a", "s3://b"]);
     assert!(World::new("", "", &[]).load().unwrap().list("paths.allow").is_empty());
 }
+
+#[test]
+fn a_profile_wins_over_files_and_loses_to_variables() {
+    let user =
+        "warehouse = 'a'\n[profile.prod]\nwarehouse = 'p'\ntz = 'Asia/Tokyo'\n[profile.prod.store.s3]\nregion = 'r'\n";
+    let project = "warehouse = 'b'\n[profile.prod]\nmemory = '1GiB'\n[profile.test]\nwarehouse = 't'\n";
+    type Case = (&'static [(&'static str, &'static str)], Option<&'static str>, &'static str);
+    let cases: [Case; 5] = [
+        (&[], None, "b UTC - -"),
+        (&[], Some("prod"), "p Asia/Tokyo r 1GiB"),
+        (&[("LAKEBED_PROFILE", "test")], None, "t UTC - -"),
+        (&[("LAKEBED_PROFILE", "test"), ("LAKEBED_TZ", "Europe/Berlin")], Some("prod"), "p Europe/Berlin r 1GiB"),
+        (&[("LAKEBED_WAREHOUSE", "v")], Some("test"), "v UTC - -"),
+    ];
+    for (variables, profile, expected) in cases {
+        let world = World::new(user, project, variables);
+        let config = Config::load_with(&world.environment, world.folder.path(), profile).unwrap();
+        let shown = ["warehouse", "tz", "store.s3.region", "memory"].map(|it| config.get(it).unwrap_or("-").to_owned());
+        assert_eq!(shown.join(" "), expected, "{variables:?} {profile:?}");
+    }
+    let world = World::new(user, project, &[("LAKEBED_PROFILE", "prd")]);
+    let err = world.load().unwrap_err();
+    assert_eq!((err.to_string().as_str(), err.hint()), ("no profile `prd`", Some("there is prod, test")));
+    let folder_command = "[profile.x]\nstore.s3.credentials = 'command:id'";
+    assert!(World::new("", folder_command, &[]).error().contains("cannot be set by a folder's file"));
+    assert!(World::new("[profile.x]\nregoin = 1", "", &[]).error().contains(":2: unknown key `regoin`"));
+}

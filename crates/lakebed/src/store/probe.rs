@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use lakebed_core::{
-    Error, ErrorKind, Result,
+    Result,
     commit::{Publish, Publisher, StoragePublisher},
     env::Env,
     storage::{Put, Storage, probe_create},
@@ -18,8 +18,9 @@ use lakebed_core::{
 };
 
 use crate::{
+    flight::Flights,
     location::{Place, Scheme},
-    store::Stores,
+    store::{Stores, read_only::read_only},
 };
 
 const KEPT_MS: i64 = 30 * 86_400_000;
@@ -31,17 +32,20 @@ pub(crate) struct ProbingPublisher {
     pub(crate) env: Env,
     /// Where passes are kept; `None` keeps them nowhere.
     pub(crate) cache: Option<PathBuf>,
+    pub(crate) flights: Arc<Flights>,
 }
 
 #[async_trait]
 impl Publisher for ProbingPublisher {
     async fn publish(&self, storage: &Storage, publish: &Publish) -> Result<Put> {
         if self.stores.read_only() {
-            return Err(Error::new(ErrorKind::Refused, "this session is read-only: nothing was committed")
-                .with_hint("leave out --read-only, or unset LAKEBED_READ_ONLY and `read_only`"));
+            return Err(read_only());
         }
         self.ensure(storage.location()).await?;
-        StoragePublisher.publish(storage, publish).await
+        let flight = self.flights.depart(storage, publish);
+        let answer = StoragePublisher.publish(storage, publish).await;
+        self.flights.answered(flight, &answer);
+        answer
     }
 }
 

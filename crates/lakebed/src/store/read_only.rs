@@ -3,6 +3,7 @@ use std::{fmt, ops::Range, sync::Arc};
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream, stream::BoxStream};
+use lakebed_core::ErrorKind;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
@@ -19,8 +20,14 @@ impl ReadOnlyStore {
     }
 }
 
-fn refused(path: &Path) -> Error {
-    Error::PermissionDenied { path: path.to_string(), source: "this session is read-only".into() }
+fn refused(_: &Path) -> Error {
+    Error::Generic { store: "read-only", source: Box::new(read_only()) }
+}
+
+/// What every write gets that is not allowed.
+pub(crate) fn read_only() -> lakebed_core::Error {
+    lakebed_core::Error::new(ErrorKind::Refused, "nothing may be written: writes are switched off")
+        .with_hint("leave out --read-only, or unset LAKEBED_READ_ONLY and `read_only` in the configuration")
 }
 
 impl fmt::Display for ReadOnlyStore {

@@ -142,3 +142,165 @@ async fn another_warehouse_is_another_catalog() {
     let err = lake.open("orders", None).await.unwrap_err();
     assert_eq!(err.hint(), Some("name another folder with --warehouse, or give the table's path"));
 }
+
+/// What the catalog makes, renames and drops.
+mod changes {
+    use std::{path::PathBuf, sync::Arc};
+
+    use arrow_schema::{DataType, Field, Schema};
+    use lakebed_core::{
+        format::{CreateTable, FormatKind},
+        table::Layout,
+    };
+    use lakebed_testkit::pond::{POND, Pond};
+
+    use super::*;
+
+    fn world() -> (tempfile::TempDir, Lakebed) {
+        let folder = tempfile::tempdir().unwrap();
+        let lake = Lakebed::builder().base(folder.path()).format(Arc::new(Pond)).build().unwrap();
+        (folder, lake)
+    }
+
+    fn one_column() -> CreateTable {
+        let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));
+        CreateTable { schema, layout: Layout::default(), properties: Vec::new(), comment: None }
+    }
+
+    fn hidden(schema: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(schema).unwrap().map(|it| it.unwrap().path());
+        entries.filter(|it| it.file_name().unwrap().to_string_lossy().starts_with(".lakebed-dropped")).collect()
+    }
+
+    #[tokio::test]
+    async fn a_table_is_made_renamed_and_dropped() {
+        let (folder, lake) = world();
+        let catalog = lake.catalog().as_ref();
+        catalog.create(&ident("default", "Orders"), POND, one_column()).await.unwrap();
+        let root = folder.path().join("lakehouse/default");
+        assert!(root.join("Orders/pond/log").is_dir(), "the default schema is made with its first table");
+        for name in ["Orders", "orders"] {
+            let err = catalog.create(&ident("default", name), POND, one_column()).await.unwrap_err();
+            assert_eq!(err.kind(), ErrorKind::AlreadyExists, "{name}: {err}");
+        }
+        let place = catalog.place(&ident("default", "later"), POND).await.unwrap();
+        assert!(place.storage.location().ends_with("/default/later") && !root.join("later").exists());
+        catalog.rename(&ident("default", "ORDERS"), &ident("default", "sales")).await.unwrap();
+        assert_eq!(catalog.load(&ident("default", "sales")).await.unwrap().ident.name, "sales");
+        catalog.drop(&ident("default", "sales")).await.unwrap();
+        assert_eq!(catalog.load(&ident("default", "sales")).await.unwrap_err().kind(), ErrorKind::NotFound);
+        assert!(hidden(&root).is_empty() && !root.join("sales").exists());
+        let err = catalog.drop(&ident("default", "sales")).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_rename_overwrites_nothing_and_may_change_the_case() {
+        let (_folder, lake) = world();
+        let catalog = lake.catalog().as_ref();
+        for name in ["a", "b"] {
+            catalog.create(&ident("default", name), POND, one_column()).await.unwrap();
+        }
+        let err = catalog.rename(&ident("default", "a"), &ident("default", "B")).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::AlreadyExists, "{err}");
+        catalog.rename(&ident("default", "a"), &ident("default", "A")).await.unwrap();
+        let names: Vec<String> =
+            catalog.tables(&["default".to_owned()]).await.unwrap().into_iter().map(|it| it.name).collect();
+        assert_eq!(names, ["A", "b"]);
+        let err = catalog.rename(&ident("default", "A"), &ident("nowhere", "A")).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::NotFound, "{err}");
+    }
+
+    #[tokio::test]
+    async fn schemas_are_made_and_dropped_when_they_hold_nothing() {
+        let (folder, lake) = world();
+        let catalog = lake.catalog().as_ref();
+        let sales = vec!["sales".to_owned()];
+        let err = catalog.create(&ident("sales", "t"), POND, one_column()).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::NotFound, "{err}");
+        assert!(err.hint().unwrap().contains("CREATE SCHEMA"), "{err:?}");
+        catalog.create_namespace(&sales).await.unwrap();
+        assert_eq!(catalog.namespaces(&[]).await.unwrap().concat(), ["sales"]);
+        let err = catalog.create_namespace(&["Sales".to_owned()]).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::AlreadyExists);
+        catalog.create(&ident("sales", "t"), POND, one_column()).await.unwrap();
+        let err = catalog.drop_namespace(&sales).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::Refused, "{err}");
+        catalog.drop(&ident("sales", "t")).await.unwrap();
+        fs::write(folder.path().join("lakehouse/sales/notes.txt"), "mine").unwrap();
+        let err = catalog.drop_namespace(&sales).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::Refused, "{err}");
+        fs::remove_file(folder.path().join("lakehouse/sales/notes.txt")).unwrap();
+        catalog.drop_namespace(&sales).await.unwrap();
+        assert!(!folder.path().join("lakehouse/sales").exists());
+        assert_eq!(catalog.drop_namespace(&sales).await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[tokio::test]
+    async fn odd_names_are_not_given() {
+        let (folder, lake) = world();
+        let catalog = lake.catalog().as_ref();
+        let long = "x".repeat(201);
+        for name in
+            ["", "..", "a/b", "a\\b", ".a", "_a", "a$history", "a@1", "a`b", "a\"b", "a ", "a.", "a\tb", "a:b", &long]
+        {
+            let err = catalog.create(&ident("default", name), POND, one_column()).await.unwrap_err();
+            assert_eq!(err.kind(), ErrorKind::Invalid, "{name:?}: {err}");
+            let err = catalog.create_namespace(&[name.to_owned()]).await.unwrap_err();
+            assert_eq!(err.kind(), ErrorKind::Invalid, "{name:?}: {err}");
+        }
+        assert!(!folder.path().join("lakehouse").exists(), "nothing was made");
+        for name in ["Bestellungen 2026", "注文", "a-b_c.d"] {
+            catalog.create(&ident("default", name), POND, one_column()).await.unwrap();
+            catalog.drop(&ident("default", name)).await.unwrap();
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn nothing_behind_a_link_is_dropped_and_no_folder_that_is_no_table() {
+        let (folder, lake) = world();
+        let catalog = lake.catalog().as_ref();
+        let root = folder.path().join("lakehouse");
+        table(&folder.path().join("elsewhere/t"));
+        fs::create_dir_all(root.join("default/notes")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("elsewhere/t"), root.join("default/t")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("elsewhere"), root.join("linked")).unwrap();
+        for (schema, name) in [("default", "t"), ("linked", "t"), ("default", "notes")] {
+            let before = catalog.drop(&ident(schema, name)).await.unwrap_err();
+            assert!(matches!(before.kind(), ErrorKind::Refused | ErrorKind::NotFound), "{schema}.{name}: {before}");
+            let moved = catalog.rename(&ident(schema, name), &ident("default", "u")).await.unwrap_err();
+            assert!(matches!(moved.kind(), ErrorKind::Refused | ErrorKind::NotFound), "{schema}.{name}: {moved}");
+        }
+        assert!(folder.path().join("elsewhere/t/_delta_log/00000000000000000000.json").is_file());
+        assert!(root.join("default/notes").is_dir());
+    }
+
+    /// A drop that died after the rename: the table is gone, and the next drop there clears up.
+    #[tokio::test]
+    async fn what_a_crash_left_of_a_drop_goes_with_the_next() {
+        let (folder, lake) = world();
+        let catalog = lake.catalog().as_ref();
+        for name in ["a", "b"] {
+            catalog.create(&ident("default", name), POND, one_column()).await.unwrap();
+        }
+        let root = folder.path().join("lakehouse/default");
+        fs::rename(root.join("a"), root.join(".lakebed-dropped-00")).unwrap();
+        assert_eq!(catalog.load(&ident("default", "a")).await.unwrap_err().kind(), ErrorKind::NotFound);
+        catalog.drop(&ident("default", "b")).await.unwrap();
+        assert!(hidden(&root).is_empty(), "{:?}", hidden(&root));
+    }
+
+    #[tokio::test]
+    async fn stores_that_cannot_rename_drop_nothing() {
+        let mut config = Config::default();
+        config.set("warehouse", "memory:///lakehouse".to_owned(), Origin::Flag("test")).unwrap();
+        let lake = Lakebed::builder().config(config).format(Arc::new(Pond)).build().unwrap();
+        let catalog = lake.catalog().as_ref();
+        catalog.create_namespace(&["sales".to_owned()]).await.unwrap();
+        catalog.create(&ident("sales", "t"), POND, one_column()).await.unwrap();
+        let err = catalog.drop(&ident("sales", "t")).await.unwrap_err();
+        assert_eq!(err.kind(), ErrorKind::Unsupported, "{err}");
+        assert_eq!(catalog.load(&ident("sales", "t")).await.unwrap().format, FormatKind::new("pond"));
+    }
+}

@@ -37,6 +37,21 @@ struct Shared {
     dialect: Dialect,
     conditions: Conditions,
     state: Mutex<State>,
+    answered: tokio::sync::Notify,
+}
+
+impl Shared {
+    /// Waits as long as nobody may know what became of this write.
+    async fn wait(&self, request: &Request) {
+        loop {
+            let answered = self.answered.notified();
+            let silent = self.state.lock().unwrap().silent.clone();
+            if request.method != "PUT" || silent.is_none_or(|it| !request.path.contains(&it)) {
+                return;
+            }
+            answered.await;
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -45,6 +60,8 @@ struct State {
     objects: BTreeMap<String, Vec<u8>>,
     /// `GET key`, `LIST prefix`.
     requests: Vec<String>,
+    /// Writes of keys that hold this are carried out and not answered.
+    silent: Option<String>,
 }
 
 #[derive(Debug)]
@@ -69,7 +86,8 @@ impl FakeCloud {
     pub(crate) async fn start(dialect: Dialect, conditions: Conditions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared { dialect, conditions, state: Mutex::default() });
+        let (state, answered) = Default::default();
+        let shared = Arc::new(Shared { dialect, conditions, state, answered });
         let serving = Arc::clone(&shared);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -87,6 +105,13 @@ impl FakeCloud {
         self.shared.state.lock().unwrap().objects.insert(key.to_owned(), body.to_vec());
     }
 
+    /// From now on writes of keys that hold `part` are carried out, but not answered; empty: all are answered, also those
+    /// that wait.
+    pub(crate) fn keep_silent(&self, part: &str) {
+        self.shared.state.lock().unwrap().silent = Some(part.to_owned()).filter(|it| !it.is_empty());
+        self.shared.answered.notify_waiters();
+    }
+
     pub(crate) fn keys(&self) -> Vec<String> {
         self.shared.state.lock().unwrap().objects.keys().cloned().collect()
     }
@@ -101,6 +126,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     while let Some(request) = read_request(&mut stream, &mut buffer).await {
         let head = request.method == "HEAD";
         let response = answer(&shared, &request);
+        shared.wait(&request).await;
         let mut text = format!("HTTP/1.1 {} X\r\n", response.status);
         for (name, value) in &response.headers {
             write!(text, "{name}: {value}\r\n").unwrap();

@@ -2,6 +2,7 @@
 //! other engines wrote, and against its own specification.
 #![expect(clippy::unwrap_used, reason = "functions that tests share fail as tests do")]
 mod catalog;
+mod change;
 mod corpus;
 mod fake;
 mod schema_change;

@@ -8,7 +8,7 @@
 //! - `corpus <format>/<case>`: `${path}` is that table of the conformance corpus; without a corpus the file ends here.
 //!
 //! Each file has a session of its own over a warehouse with two small tables, `orders` and `People`, of the toy format:
-//! `orders` has the versions `${v1}` (tagged `release`) and `${v2}`.
+//! `orders` has the versions `${v1}` (tagged `release`) and `${v2}`. `${dir}` is an empty folder.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -62,7 +62,9 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
 async fn run(file: &Path) -> Vec<String> {
     let world = World::new().await.expect("the tables are made");
     let text = fs::read_to_string(file).expect("the file can be read");
-    let mut variables = vec![("${v1}", world.versions[0].clone()), ("${v2}", world.versions[1].clone())];
+    let dir = world.folder.path().join("empty").display().to_string();
+    let mut variables =
+        vec![("${v1}", world.versions[0].clone()), ("${v2}", world.versions[1].clone()), ("${dir}", dir)];
     let mut failures = Vec::new();
     for block in blocks(&text) {
         let (command, rest) = block.lines.split_first().expect("no block is empty");
@@ -159,7 +161,7 @@ fn cell(value: &Value) -> String {
 struct World {
     session: Session,
     versions: [String; 2],
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl World {
@@ -168,7 +170,7 @@ impl World {
         let lake =
             Lakebed::builder().base(folder.path()).format(std::sync::Arc::new(Pond)).env(env(Seed(1))).build()?;
         let versions = fill(&lake).await?;
-        Ok(Self { session: lake.session()?, versions, _folder: folder })
+        Ok(Self { session: lake.session()?, versions, folder })
     }
 }
 

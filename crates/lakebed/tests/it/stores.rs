@@ -189,6 +189,29 @@ async fn a_read_only_lake_refuses_to_commit_before_it_asks_anybody() {
     assert!(fake.requests().is_empty(), "{:?}", fake.requests());
 }
 
+/// RELIABILITY F28: whoever is stopped while a commit has no answer can tell.
+#[tokio::test]
+async fn a_commit_without_an_answer_is_known_to_be_on_its_way() {
+    let fake = FakeCloud::start(Dialect::S3, Conditions::Honoured).await;
+    let cache = tempfile::tempdir().unwrap();
+    let lake = std::sync::Arc::new(lake(&fake, Dialect::S3, cache.path(), &[]));
+    let storage = lake.stores().locate("s3://shop/t").await.unwrap();
+    fake.keep_silent("_delta_log/0.json");
+    let committing = {
+        let (lake, storage) = (std::sync::Arc::clone(&lake), storage.clone());
+        tokio::spawn(async move { commit(&lake, &storage, "_delta_log/0.json").await })
+    };
+    while !fake.requests().iter().any(|it| it.starts_with("PUT") && it.ends_with("_delta_log/0.json")) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(lake.flights().open(), ["s3://shop/t/_delta_log/0.json"]);
+    assert_eq!(lake.flights().unknown().unwrap().kind(), ErrorKind::Unknown);
+    fake.keep_silent("");
+    lake.flights().landed().await;
+    assert_eq!(committing.await.unwrap().unwrap(), Put::Won);
+    assert!(lake.flights().unknown().is_none());
+}
+
 #[tokio::test]
 async fn memory_is_one_store_a_process() {
     let lake = Lakebed::builder().build().unwrap();

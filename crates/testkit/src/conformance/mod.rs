@@ -15,6 +15,7 @@ pub mod writing;
 use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use lakebed_core::{
     Error, Result,
     change::{Change, RowDelta},
@@ -27,7 +28,7 @@ use lakebed_core::{
     storage::{LocalDisk, Storage},
     table::Table,
     timeline::Action,
-    version::AsOf,
+    version::{AsOf, Version, VersionId},
 };
 use tempfile::TempDir;
 
@@ -47,6 +48,11 @@ pub trait Subject: Debug + Send + Sync {
         let added = vec![self.data_file(table, env, &write, rows).await?];
         let changes = [Change::Rows(RowDelta { added, ..RowDelta::default() })];
         commit(table, env, &write, &changes).await.map(|_| ())
+    }
+
+    /// The table that is there, as a new process opens it. A mutant answers with one that does something wrong.
+    async fn open(&self, at: TableLocation) -> Result<Arc<dyn Table>> {
+        self.format().open(at).await
     }
 
     /// Makes the table need a feature that no build has, as another engine might; says the feature's name.
@@ -71,6 +77,45 @@ pub trait Subject: Debug + Send + Sync {
     async fn compaction(&self, _table: &dyn Table, _env: &Env, _write: &Write) -> Result<Vec<Change>> {
         Err(Error::unsupported("this subject does not write"))
     }
+
+    /// Tells of an object below the root whether it holds rows, or takes some away: what a sweep looks at.
+    fn holds_rows(&self) -> fn(&str) -> bool {
+        |_| false
+    }
+
+    /// Whether the table must be the same without this object below the root.
+    fn is_cache(&self, _path: &str) -> bool {
+        false
+    }
+
+    /// A writer of another engine, where the subject has one.
+    fn foreigner(&self) -> Option<&dyn Foreigner> {
+        None
+    }
+
+    /// What the objects, keys and bodies in the order they were written, say against each other: nothing, or a sentence.
+    fn audit(&self, _written: &[(String, Bytes)]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A writer that keeps to the format's own rules and knows nothing of Lakebed.
+///
+/// An error is [`Conflict`](lakebed_core::ErrorKind::Conflict) where the table surely is as before.
+#[async_trait]
+pub trait Foreigner: Debug + Send + Sync {
+    /// Adds rows as one version named `id` in its metadata; tries the next version when another writer is first.
+    async fn append(&self, storage: &Storage, env: &Env, id: &str, rows: &Rows) -> Result<VersionId>;
+
+    /// Removes a whole file without vector as the version right after `base`, or not at all.
+    async fn remove(
+        &self,
+        storage: &Storage,
+        env: &Env,
+        id: &str,
+        base: &Version,
+        file: &DataFile,
+    ) -> Result<VersionId>;
 }
 
 /// A place for one table, with its clock and ids.
@@ -102,7 +147,7 @@ impl World {
 
     /// The table as a new process sees it: the same bytes, no faults.
     pub async fn reopened(&self, subject: &dyn Subject) -> Result<Arc<dyn Table>> {
-        subject.format().open(location(self.store.restarted().storage("t"), &self.env)).await
+        subject.open(location(self.store.restarted().storage("t"), &self.env)).await
     }
 }
 
@@ -188,11 +233,13 @@ macro_rules! conformance_tests {
             a_schema_change_stops_older_writes, an_append_conflicts_with_who_read_all_only_when_serializable,
         }
         $crate::conformance_tests! { @group crashing, $subject, $world,
-            an_append_is_all_or_nothing, a_delete_is_all_or_nothing, upkeep_stops_anywhere_unharmed,
+            an_append_is_all_or_nothing, an_append_over_a_rival_is_all_or_nothing, a_delete_is_all_or_nothing,
+            a_merge_is_all_or_nothing, a_compaction_changes_no_row, a_restore_is_all_or_nothing,
+            a_tag_is_all_or_nothing, upkeep_stops_anywhere_unharmed,
         }
         $crate::conformance_tests! { @group upkeep, $subject, $world,
             a_plan_changes_nothing, expired_versions_are_named_and_others_stay, orphans_go_and_files_in_use_stay,
-            tags_keep_versions,
+            tags_keep_versions, a_vacuum_keeps_what_versions_need,
         }
     };
     (@group $group:ident, $subject:expr, $world:expr, $($behaviour:ident),+ $(,)?) => {

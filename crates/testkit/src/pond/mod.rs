@@ -27,6 +27,7 @@ mod lease;
 mod maintain;
 mod native;
 mod play;
+mod rules;
 mod snapshot;
 mod stage;
 mod state;

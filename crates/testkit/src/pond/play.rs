@@ -4,17 +4,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::TryStreamExt;
 use lakebed_core::{
-    Error, ErrorKind, Result,
+    Result,
     change::{Change, Claim, RowDelta},
     commit::{self, Committed, Intent, Publisher, Write},
     conflict::{ConflictPolicy, Isolation},
     env::Env,
     expr::{ColumnPath, Predicate, Scalar},
-    file::{ColumnStats, DataFile, DeleteFile, DeletePlace, Encoding, FileKey},
+    file::{DataFile, DeleteFile, DeletePlace, Encoding, FileKey},
     format::{CreateTable, TableFormat, TableLocation},
     path::FilePath,
     scan::{Scan, ScanTask},
-    storage::{Put, Storage},
+    storage::Storage,
     table::{Bucket, Layout, PartitionField, Table, Transform},
     timeline::Action,
     version::{AsOf, Ref, RefKind, VersionId},
@@ -27,7 +27,9 @@ use super::{
 };
 use crate::{
     batch::{parquet_bytes, to_batch},
-    conformance, env, reference,
+    conformance, env,
+    files::{put_fresh, scalar, statistics},
+    reference,
     rows::Rows,
     seed::Seed,
     store::FaultyStore,
@@ -214,7 +216,7 @@ impl Played {
         let unique = usize::try_from(self.env.ids.uuid() & 0xffff_ffff).expect("32 bits");
         let path = layout::data(&write.id, unique, if native { "json" } else { "parquet" });
         let bytes = body.len() as u64;
-        self.put_fresh(&path, body).await?;
+        put_fresh(&self.storage, &path, body).await?;
         let mut file = DataFile::parquet(FilePath::below(path), bytes);
         if native {
             file.encoding = Encoding::Native;
@@ -285,25 +287,13 @@ impl Played {
         Ok(vec![Change::Rows(delta)])
     }
 
-    /// Creates an object under a name nobody else makes: one that is there already is this very one.
-    async fn put_fresh(&self, path: &str, body: bytes::Bytes) -> Result<()> {
-        for _ in 0..3 {
-            match self.storage.create(path, body.clone()).await? {
-                Put::Won | Put::Lost => return Ok(()),
-                Put::Unknown if self.storage.head(&FilePath::below(path)).await?.is_some() => return Ok(()),
-                Put::Unknown => (),
-            }
-        }
-        Err(Error::new(ErrorKind::Unavailable, format!("storage does not take {path}")))
-    }
-
     /// Small vectors lie inline, others get a file.
     async fn write_vector(&self, id: &str, vector: &Vector, target: &FilePath) -> Result<DeleteFile> {
         if vector.rows.len() <= MOST_INLINE_ROWS {
             return Ok(vector.inline(id, target));
         }
         let path = layout::vector(id);
-        self.put_fresh(&path, vector.bytes()).await?;
+        put_fresh(&self.storage, &path, vector.bytes()).await?;
         Ok(vector.placed(id, target, DeletePlace::File(FilePath::below(path))))
     }
 
@@ -377,33 +367,4 @@ fn claims(changes: &[Change]) -> Vec<Claim> {
 fn partition_value(rows: &Rows, name: &str) -> Option<Scalar> {
     let at = rows.column(name)?;
     scalar(&rows.rows.first()?[at])
-}
-
-fn scalar(value: &Value) -> Option<Scalar> {
-    Some(match value {
-        Value::Bool(it) => Scalar::Boolean(*it),
-        Value::Int(it) => Scalar::Int(i64::try_from(*it).ok()?),
-        Value::Text(it) => Scalar::Utf8(it.clone()),
-        Value::Date(it) => Scalar::Date(i32::try_from(*it).ok()?),
-        Value::Timestamp(it) => Scalar::Timestamp(i64::try_from(it.div_euclid(1000)).ok()?),
-        _ => return None,
-    })
-}
-
-/// Bounds and null counts of the columns whose values have scalars.
-fn statistics(rows: &Rows, schema: &Schema) -> Vec<(ColumnPath, ColumnStats)> {
-    let column = |name: &String| {
-        let at = rows.column(name)?;
-        let mut values: Vec<&Value> = rows.rows.iter().map(|row| &row[at]).filter(|it| !it.is_null()).collect();
-        values.sort_by(|one, two| one.order(two));
-        let bound = |it: Option<&&Value>| it.and_then(|it| scalar(it));
-        let stats = ColumnStats {
-            lower: bound(values.first()),
-            upper: bound(values.last()),
-            nulls: Some((rows.len() - values.len()) as u64),
-            exact: true,
-        };
-        Some((ColumnPath::top(name), stats))
-    };
-    schema.fields().iter().filter_map(|it| column(it.name())).collect()
 }

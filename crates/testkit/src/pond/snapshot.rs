@@ -12,8 +12,9 @@ use lakebed_core::{
     listing::ListingColumns,
     prune::{Facts, keep},
     scan::{ColumnMapping, DeleteMarker, KeyMerge, MatchBy, Merge, MergeRule, Scan, ScanTask, StagedMerge},
-    table::{Layout, Pruning, Snapshot, Totals},
+    table::{Layout, Pruning, RefRules, Snapshot, Totals},
     version::Version,
+    write::WriteRules,
 };
 
 use super::{
@@ -153,6 +154,18 @@ impl Snapshot for PondSnapshot {
 
     fn properties(&self) -> &BTreeMap<String, String> {
         &self.state.properties
+    }
+
+    fn write_rules(&self) -> Result<WriteRules> {
+        super::rules::of(&self.state)
+    }
+
+    async fn application(&self, id: &str) -> Result<Option<i64>> {
+        Ok(self.state.applications.get(id).copied())
+    }
+
+    fn ref_rules(&self) -> Result<RefRules> {
+        Ok(RefRules::default())
     }
 
     fn facts(&self) -> Vec<(String, serde_json::Value)> {

@@ -16,10 +16,10 @@ use lakebed_core::{
 
 use super::{
     entry::{Changed, Entry, Tag},
-    layout,
+    layout, rules,
     snapshot::PondSnapshot,
     state,
-    state::State,
+    state::{CONSTRAINT, State},
     table::{PondTable, version_of},
 };
 
@@ -89,7 +89,10 @@ pub(super) fn action_of(native: &str) -> Action {
 
 async fn add(table: &PondTable, entry: &mut Entry, base: &State, change: &Change) -> Result<()> {
     match change {
-        Change::Rows(rows) => add_rows(entry, rows),
+        Change::Rows(rows) => {
+            add_rows(entry, rows);
+            rules::put_bare(entry, base, rows)?;
+        }
         Change::Schema(schema) => entry.schema = Some(schema.as_ref().clone()),
         Change::Properties { set, unset } => {
             entry.properties.extend(set.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
@@ -97,10 +100,10 @@ async fn add(table: &PondTable, entry: &mut Entry, base: &State, change: &Change
             state::check_properties(set.keys())?;
         }
         Change::AddConstraint { name, expression } => {
-            entry.properties.insert(format!("constraint.{name}"), Some(expression.clone()));
+            entry.properties.insert(format!("{CONSTRAINT}{name}"), Some(expression.clone()));
         }
         Change::DropConstraint { name } => {
-            entry.properties.insert(format!("constraint.{name}"), None);
+            entry.properties.insert(format!("{CONSTRAINT}{name}"), None);
         }
         Change::Upgrade { features } => entry.features.extend(features.iter().cloned()),
         Change::PutRef(put) => {

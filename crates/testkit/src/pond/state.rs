@@ -18,7 +18,17 @@ pub(super) const LEASED: &str = "pond.leased";
 pub(super) const CHECKPOINT_INTERVAL: &str = "pond.checkpoint-interval";
 /// `json`: data files that only Pond can decode.
 pub(super) const FILES: &str = "pond.files";
-const KNOWN: [&str; 5] = [MERGE, ORDER, LEASED, CHECKPOINT_INTERVAL, FILES];
+/// Size at which a file of rows is closed.
+pub(super) const TARGET_BYTES: &str = "pond.target-bytes";
+/// `vectors`, or `rewrite`: how rows leave their files.
+pub(super) const DELETES: &str = "pond.deletes";
+/// `true`: files of changed rows are kept.
+pub(super) const CHANGES: &str = "pond.changes";
+pub(super) const APPEND_ONLY: &str = "pond.append-only";
+/// Before the name of a constraint.
+pub(super) const CONSTRAINT: &str = "constraint.";
+const KNOWN: [&str; 9] =
+    [MERGE, ORDER, LEASED, CHECKPOINT_INTERVAL, FILES, TARGET_BYTES, DELETES, CHANGES, APPEND_ONLY];
 /// Features this build reads and writes.
 const FEATURES: [&str; 2] = ["vectors", "tags"];
 

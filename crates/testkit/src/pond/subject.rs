@@ -66,4 +66,8 @@ impl Subject for PondSubject {
     async fn compaction(&self, table: &dyn Table, env: &Env, write: &Write) -> Result<Vec<Change>> {
         Self::played(table, env).compaction(write).await
     }
+
+    fn holds_rows(&self) -> fn(&str) -> bool {
+        |it| it.starts_with("data/") || it.starts_with("pond/vectors/")
+    }
 }

@@ -1,13 +1,14 @@
 //! The table: reads the log, answers about it. Holds nothing of it.
 use std::sync::Arc;
 
+use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use lakebed_core::{
     Error, ErrorKind, Result,
     change::{Change, ChangeSpan, VersionDelta},
     commit::{Committed, Intent, Lease, Staged, Write},
-    file::DeletePlace,
+    file::{DeleteFile, DeletePlace},
     format::{FormatKind, TableLocation},
     maintain::{Maintenance, MaintenancePlan, Retain},
     path::FilePath,
@@ -15,13 +16,14 @@ use lakebed_core::{
     table::{ChangeFeed, Finding, Level, Snapshot, Table},
     timeline::{Action, Details, Instant, State as Progress, Timeline},
     version::{AsOf, Millis, Ref, RefKind, Resolved, Span, Version, VersionId},
+    write::NewVector,
 };
 
 use super::{
     POND, changes,
     entry::Entry,
     layout::{self, LogName},
-    lease, maintain,
+    lease, maintain, rules,
     snapshot::PondSnapshot,
     stage,
     state::{CHECKPOINT_INTERVAL, State},
@@ -343,6 +345,16 @@ impl Table for PondTable {
             return Ok(None);
         }
         Ok(Some(Box::new(lease::acquire(self.storage(), &self.at.env, &write.id).await?)))
+    }
+
+    async fn write_vectors(&self, _write: &Write, vectors: Vec<NewVector>) -> Result<Vec<DeleteFile>> {
+        rules::write_vectors(self, vectors).await
+    }
+
+    async fn evolve(&self, write: &Write, schema: &SchemaRef) -> Result<Arc<dyn Snapshot>> {
+        let mut state = PondSnapshot::of(write.base.as_ref())?.state.clone();
+        state.schema = Some(schema.as_ref().clone());
+        Ok(Arc::new(PondSnapshot::new(state)))
     }
 
     async fn stage(&self, write: &Write, onto: &dyn Snapshot, changes: &[Change]) -> Result<Staged> {

@@ -1,5 +1,8 @@
 //! Who acts on the table.
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
 use lakebed_core::{
     ErrorKind, Result,
@@ -8,14 +11,14 @@ use lakebed_core::{
     conflict::{ConflictPolicy, Isolation},
     env::Clock,
     expr::Predicate,
-    maintain::{self, Maintenance, Retain},
+    path::FilePath,
     table::Table,
     timeline::Action,
-    version::{AsOf, Millis, Ref, RefKind, Span, VersionId},
+    version::{AsOf, Span, VersionId},
 };
 
 use super::{
-    Process, Sea,
+    Process, Safety, Sea,
     history::{Effect, Violation, note_versions},
 };
 use crate::{
@@ -27,17 +30,15 @@ use crate::{
     value::Value,
 };
 
-/// Younger files may belong to a write under way: no write here takes as long.
-const WINDOW_MS: i64 = 60_000;
 /// Longest pause between two things an actor does.
 const PAUSE_MS: u64 = 20_000;
 
-async fn pause(sea: &Sea<'_>, dice: &Dice) {
+pub(super) async fn pause(sea: &Sea<'_>, dice: &Dice) {
     sea.clock.sleep(Duration::from_millis(dice.below(PAUSE_MS))).await;
 }
 
 /// A process with the faults that this moment of the schedule has for it.
-fn doomed(sea: &Sea<'_>, dice: &Dice) -> Process {
+pub(super) fn doomed(sea: &Sea<'_>, dice: &Dice) -> Process {
     let process = sea.process(dice);
     if !sea.schedule.faults {
         return process;
@@ -45,6 +46,10 @@ fn doomed(sea: &Sea<'_>, dice: &Dice) -> Process {
     let faults =
         [Fault::FailBefore, Fault::FailAfter, Fault::LoseAnswer, Fault::LoseRequest, Fault::LoseAnswerAndRetry];
     let fault = faults[usize::try_from(dice.below(faults.len() as u64)).expect("an index")].clone();
+    if dice.chance(15) {
+        // What it wrote last is there, and it never heard of it.
+        process.store.add_rule(Op::Create, "", Fault::CrashAfter, Times::Nth(1 + dice.below(3)));
+    }
     if dice.chance(50) {
         process.store.add_rule(Op::Create, "", fault, Times::Percent(20));
     }
@@ -59,7 +64,7 @@ fn doomed(sea: &Sea<'_>, dice: &Dice) -> Process {
         let long = Duration::from_millis(dice.below(8_000));
         process.store.add_rule(Op::Create, "", Fault::Delay(long), Times::Percent(30));
     }
-    if dice.chance(25) {
+    if dice.chance(15) {
         process.store.crash_after(dice.below(40));
     }
     process
@@ -118,11 +123,11 @@ async fn write_once(
         claims: Vec::new(),
         retries: 4,
     };
-    attempt(sea, process, table, &write, &changes, effect, &policy).await;
+    attempt(sea, dice, process, table, &write, &changes, effect, &policy).await?;
     Ok(Ok(()))
 }
 
-fn id_of(value: &Value) -> Option<i64> {
+pub(super) fn id_of(value: &Value) -> Option<i64> {
     match value {
         Value::Int(id) => i64::try_from(*id).ok(),
         _ => None,
@@ -170,18 +175,57 @@ async fn prepare(
     Ok((changes, effect))
 }
 
-async fn attempt(
+/// How often a writer tries again what it knows to be done, of 100 times.
+const AGAIN: u64 = 15;
+/// And what it knows nothing of.
+const AGAIN_AFTER_SILENCE: u64 = 60;
+
+/// Commits, as whoever drives a commit does: what surely failed is cleaned up, what may have landed is tried again.
+#[expect(clippy::too_many_arguments, reason = "all that a commit takes, and who makes it")]
+pub(super) async fn attempt(
     sea: &Sea<'_>,
+    dice: &Dice,
     process: &Process,
     table: &dyn Table,
     write: &Write,
     changes: &[Change],
     effect: Effect,
     policy: &ConflictPolicy,
-) {
+) -> Result<(), Violation> {
     sea.history().note_attempt(&write.id, effect);
-    let done = commit::commit(table, &StoragePublisher, &process.env, write, changes, policy).await;
-    sea.history().note_answer(&write.id, &done.map(|it| it.version.id));
+    let commit = async || {
+        let done = commit::commit(table, &StoragePublisher, &process.env, write, changes, policy).await;
+        done.map(|it| it.version.id)
+    };
+    let done = commit().await;
+    sea.history().note_answer(&write.id, &done)?;
+    let known = done.as_ref().map_or_else(|it| Some(it.kind()), |_| None);
+    let silent = matches!(known, Some(ErrorKind::Unknown | ErrorKind::Unavailable));
+    if known.is_some() && !silent {
+        let _ = table.storage().delete(&fresh(changes)).await;
+        return Ok(());
+    }
+    if silent && sea.schedule.lacks(Safety::UnknownKept) {
+        // Whoever cleans up after the dead would do it.
+        let _ = sea.process(dice).store.storage("t").delete(&fresh(changes)).await;
+        return Ok(());
+    }
+    if process.store.crashed() || !dice.chance(if silent { AGAIN_AFTER_SILENCE } else { AGAIN }) {
+        return Ok(());
+    }
+    process.store.heal();
+    sea.history().report.again += 1;
+    let done = commit().await;
+    sea.history().note_answer(&write.id, &done)
+}
+
+/// Files that only these changes name.
+fn fresh(changes: &[Change]) -> Vec<FilePath> {
+    let rows = || changes.iter().filter_map(|it| if let Change::Rows(rows) = it { Some(rows) } else { None });
+    let old: HashSet<&FilePath> = rows().flat_map(|it| it.removed.iter().map(|it| &it.path)).collect();
+    let data = rows().flat_map(|it| it.added.iter().map(|it| &it.path));
+    let vectors = rows().flat_map(|it| it.added_deletes.iter().filter_map(|it| it.place.path()));
+    data.chain(vectors).filter(|it| !old.contains(it)).cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// A version that cannot be read must have been forgotten meanwhile, or the store failed.
@@ -195,9 +239,11 @@ async fn no_rows(
         return Ok(err);
     }
     let healthy = sea.process(&Dice::new(sea.schedule.seed));
-    let Ok(table) = sea.open(&healthy).await else { return Ok(err) };
+    let Ok(table) = sea.open_whole(&healthy).await else { return Ok(err) };
+    note_versions(&sea.history, table.as_ref()).await?;
     match table.resolve(&AsOf::Version(version.clone())).await {
         Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(err),
+        Ok(_) if sea.history().may_be_emptied(&version) => Ok(err),
         _ => Err(Violation::new(format!("version {version} is listed, and cannot be read: {err}"))),
     }
 }
@@ -207,7 +253,7 @@ pub(super) async fn reader(sea: &Sea<'_>, dice: Dice) -> Result<(), Violation> {
     let process = sea.process(&dice);
     for _ in 0..sea.schedule.steps {
         pause(sea, &dice).await;
-        let Ok(table) = sea.open(&process).await else { continue };
+        let Ok(table) = sea.open_whole(&process).await else { continue };
         note_versions(&sea.history, table.as_ref()).await?;
         let Ok(timeline) = table.timeline(&Span::all()).await else { continue };
         let versions: Vec<VersionId> = timeline.versions().map(|it| it.id.clone()).collect();
@@ -230,79 +276,4 @@ pub(super) async fn reader(sea: &Sea<'_>, dice: Dice) -> Result<(), Violation> {
         }
     }
     Ok(())
-}
-
-/// Compacts, tags, expires, clears away orphans; dies at times, but sees no stale lists, which no store shows that long.
-pub(super) async fn upkeep(sea: &Sea<'_>, dice: Dice) -> Result<(), Violation> {
-    for _ in 0..sea.schedule.steps {
-        pause(sea, &dice).await;
-        let process = sea.process(&dice);
-        if sea.schedule.faults && dice.chance(40) {
-            process.store.crash_after(dice.below(60));
-        }
-        let Ok(table) = sea.open(&process).await else { continue };
-        let _ = match dice.below(5) {
-            0 => compact(sea, &process, table.as_ref()).await,
-            1 => tag(sea, &dice, &process, table.as_ref()).await,
-            2 => {
-                let older_than = Millis(sea.clock.now().0 - WINDOW_MS);
-                carry_out(sea, &process, table.as_ref(), &Maintenance::RemoveOrphans { older_than }).await?
-            }
-            3 => carry_out(sea, &process, table.as_ref(), &Maintenance::Checkpoint).await?,
-            _ => {
-                let retain = Retain { at_least: 3, ..Retain::default() };
-                sea.history().report.expired += 1;
-                carry_out(sea, &process, table.as_ref(), &Maintenance::Expire(retain)).await?
-            }
-        };
-    }
-    Ok(())
-}
-
-async fn compact(sea: &Sea<'_>, process: &Process, table: &dyn Table) -> Result<()> {
-    let write = table.begin(intent(Action::Compaction)).await?;
-    let changes = sea.subject.compaction(table, &process.env, &write).await?;
-    if changes.is_empty() {
-        return table.abandon(&write).await;
-    }
-    let policy = ConflictPolicy { isolation: Isolation::Snapshot, read: None, claims: Vec::new(), retries: 4 };
-    attempt(sea, process, table, &write, &changes, Effect::default(), &policy).await;
-    Ok(())
-}
-
-async fn tag(sea: &Sea<'_>, dice: &Dice, process: &Process, table: &dyn Table) -> Result<()> {
-    let refs = table.refs().await?;
-    let timeline = table.timeline(&Span::all()).await?;
-    let versions: Vec<VersionId> = timeline.versions().map(|it| it.id.clone()).collect();
-    let at = usize::try_from(dice.below(versions.len() as u64)).unwrap_or(0);
-    let change = match (refs.first(), versions.get(at)) {
-        (Some(tag), _) if dice.chance(50) => Change::DropRef(tag.name.clone()),
-        (_, Some(version)) => Change::PutRef(Ref {
-            name: format!("tag-{}", refs.len()),
-            kind: RefKind::Tag,
-            version: version.clone(),
-            created_at: None,
-            expires_at: None,
-        }),
-        (_, None) => return Ok(()),
-    };
-    let write = table.begin(intent(Action::Ref)).await?;
-    let policy = ConflictPolicy { isolation: Isolation::Snapshot, read: None, claims: Vec::new(), retries: 4 };
-    attempt(sea, process, table, &write, &[change], Effect::default(), &policy).await;
-    Ok(())
-}
-
-/// Plans and carries out. The history must know every version before it may be forgotten.
-async fn carry_out(
-    sea: &Sea<'_>,
-    process: &Process,
-    table: &dyn Table,
-    action: &Maintenance,
-) -> Result<Result<()>, Violation> {
-    let Ok(plan) = table.plan(action).await else { return Ok(Ok(())) };
-    let healthy = sea.process(&Dice::new(sea.schedule.seed));
-    if let Ok(table) = sea.open(&healthy).await {
-        note_versions(&sea.history, table.as_ref()).await?;
-    }
-    Ok(maintain::run(table, &StoragePublisher, &process.env, plan).await.map(|_| ()))
 }

@@ -10,7 +10,7 @@ use lakebed_core::{
     ErrorKind, Result,
     change::VersionDelta,
     table::Table,
-    version::{Span, VersionId},
+    version::{Millis, Span, VersionId},
 };
 
 use super::Report;
@@ -61,13 +61,26 @@ enum Outcome {
     Refused(String),
 }
 
+/// A version, the write that made it, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    id: VersionId,
+    write_id: Option<String>,
+    at: Millis,
+}
+
+/// How long a commit may take from being staged to being visible: its tombstones are older than it.
+const PUBLISHING_MS: i64 = 45_000;
+
 /// Everything known of a table's past. See the [simulator](super) for what must hold of it.
 #[derive(Debug, Default)]
 pub struct History {
     attempts: BTreeMap<String, (Effect, Outcome)>,
-    /// Versions in the order they were listed, with the write that made them.
-    order: Vec<(VersionId, Option<String>)>,
+    /// Versions in the order they were listed.
+    order: Vec<Seen>,
     rows: BTreeMap<String, Vec<i64>>,
+    /// The latest cutoff of a vacuum.
+    vacuumed: Option<Millis>,
     pub(super) report: Report,
 }
 
@@ -77,7 +90,20 @@ impl History {
         self.attempts.insert(write_id.to_owned(), (effect, Outcome::Unknown));
     }
 
-    pub(super) fn note_answer(&mut self, write_id: &str, answer: &Result<VersionId>) {
+    /// Notes what a writer was told; of a write that was tried again, it must be the same.
+    pub(super) fn note_answer(&mut self, write_id: &str, answer: &Result<VersionId>) -> Result<(), Violation> {
+        let known = self.attempts.get(write_id).map(|(_, outcome)| outcome);
+        if let Some(Outcome::Acknowledged(known)) = known {
+            return match answer {
+                Ok(again) if again != known => {
+                    Err(Violation::new(format!("version {known} was acknowledged again, as {again}")))
+                }
+                Err(err) if !matches!(err.kind(), ErrorKind::Unknown | ErrorKind::Unavailable) => Err(Violation::new(
+                    format!("version {known} was acknowledged, and refused when tried again: {err}"),
+                )),
+                _ => Ok(()),
+            };
+        }
         let outcome = match answer {
             Ok(version) => {
                 self.report.acknowledged += 1;
@@ -95,6 +121,31 @@ impl History {
         if let Some((_, known)) = self.attempts.get_mut(write_id) {
             *known = outcome;
         }
+        Ok(())
+    }
+
+    pub(super) fn note_vacuum(&mut self, cutoff: Millis) {
+        self.vacuumed = self.vacuumed.max(Some(cutoff));
+    }
+
+    /// Whether a vacuum may have taken files of this version: the next one is older than its cutoff.
+    pub(super) fn may_be_emptied(&self, version: &VersionId) -> bool {
+        let next = self.order.iter().position(|it| it.id == *version).and_then(|at| self.order.get(at + 1));
+        let cutoff = self.vacuumed.map(|it| it.0.saturating_add(PUBLISHING_MS));
+        next.zip(cutoff).is_some_and(|(next, cutoff)| next.at.0 < cutoff)
+    }
+
+    /// The versions that are left at the end: the newest of all, and as many others as had to stay.
+    pub(super) fn check_end(&self, listed: &[VersionId], at_least: usize) -> Result<(), Violation> {
+        let (newest, last) = (self.order.last().map(|it| &it.id), listed.last());
+        if newest != last {
+            return Err(Violation::new(format!("version {newest:?} was the newest, and now {last:?} is")));
+        }
+        let wanted = at_least.min(self.order.len());
+        if listed.len() < wanted {
+            return Err(Violation::new(format!("{} versions are left, and {wanted} had to stay", listed.len())));
+        }
+        Ok(())
     }
 
     /// Notes the rows of a version; whoever reads it must read the same.
@@ -115,22 +166,23 @@ impl History {
     /// the front and what this listing does not show yet.
     fn note_order(&mut self, deltas: &[VersionDelta]) -> Result<(), Violation> {
         let Some(first) = deltas.first() else { return Ok(()) };
-        let start = self.order.iter().position(|(id, _)| *id == first.version.id);
+        let start = self.order.iter().position(|it| it.id == first.version.id);
         let start = start.or_else(|| self.order.is_empty().then_some(0));
         let start = start.or_else(|| {
             // The first listed one may be new, when everything before it was forgotten or is its parent.
             let parent = first.version.parent.as_ref()?;
-            (self.order.last().map(|(id, _)| id) == Some(parent)).then_some(self.order.len())
+            (self.order.last().map(|it| &it.id) == Some(parent)).then_some(self.order.len())
         });
         let start =
             start.ok_or_else(|| Violation::new(format!("version {} came before all others", first.version.id)))?;
         for (at, delta) in deltas.iter().enumerate() {
-            let seen = (delta.version.id.clone(), delta.write_id.clone());
+            let (id, at_time) = (delta.version.id.clone(), delta.version.committed_at);
+            let seen = Seen { id, write_id: delta.write_id.clone(), at: at_time };
             match self.order.get(start + at) {
-                Some(known) if *known != seen => {
+                Some(known) if (&known.id, &known.write_id) != (&seen.id, &seen.write_id) => {
                     return Err(Violation::new(format!(
                         "where version {} by {:?} was, there is version {} by {:?}",
-                        known.0, known.1, seen.0, seen.1
+                        known.id, known.write_id, seen.id, seen.write_id
                     )));
                 }
                 Some(_) => (),
@@ -145,7 +197,8 @@ impl History {
         let mut rows: BTreeSet<i64> = BTreeSet::new();
         let mut states: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
         let mut landed: BTreeMap<&str, &VersionId> = BTreeMap::new();
-        for (at, (version, write_id)) in self.order.iter().enumerate() {
+        self.check_gaps()?;
+        for (at, Seen { id: version, write_id, .. }) in self.order.iter().enumerate() {
             // The first version is the table's creation, which nobody tried.
             let Some(write_id) = write_id.as_deref().filter(|_| at > 0) else {
                 states.insert(version.as_str().to_owned(), rows.clone());
@@ -185,6 +238,19 @@ impl History {
         self.report.versions = self.order.len();
         Ok(self.report)
     }
+
+    /// Where versions have numbers, each is the one after the one before.
+    fn check_gaps(&self) -> Result<(), Violation> {
+        let number = |it: &Seen| it.id.as_str().parse::<u64>().ok().filter(|_| it.id.as_str().len() < 10);
+        for pair in self.order.windows(2) {
+            if let [Some(before), Some(next)] = [number(&pair[0]), number(&pair[1])]
+                && before + 1 != next
+            {
+                return Err(Violation::new(format!("version {next} follows version {before}")));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn apply(
@@ -208,14 +274,27 @@ fn apply(
     Ok(())
 }
 
-/// Notes every version the table lists now. Errors of the store are none of the history's.
+/// Notes every version the table lists now. Errors of the store are none of the history's, and neither is a log whose
+/// start goes away while it is read.
 pub(super) async fn note_versions(history: &Mutex<History>, table: &dyn Table) -> Result<(), Violation> {
-    let listed: Result<Vec<VersionDelta>> = table.changes(&Span::all()).try_collect().await;
-    match listed {
-        Ok(deltas) => history.lock().unwrap_or_else(PoisonError::into_inner).note_order(&deltas),
+    match listed(table).await {
         Err(err) if matches!(err.kind(), ErrorKind::Unavailable | ErrorKind::NotFound) => Ok(()),
-        Err(err) => Err(Violation::new(format!("the log cannot be read: {err}"))),
+        listed => note(history, listed),
     }
+}
+
+/// The same, when nothing goes on any more and the store does not fail.
+pub(super) async fn note_last_versions(history: &Mutex<History>, table: &dyn Table) -> Result<(), Violation> {
+    note(history, listed(table).await)
+}
+
+async fn listed(table: &dyn Table) -> Result<Vec<VersionDelta>> {
+    table.changes(&Span::all()).try_collect().await
+}
+
+fn note(history: &Mutex<History>, listed: Result<Vec<VersionDelta>>) -> Result<(), Violation> {
+    let listed = listed.map_err(|it| Violation::new(format!("the log cannot be read: {it}")))?;
+    history.lock().unwrap_or_else(PoisonError::into_inner).note_order(&listed)
 }
 
 #[cfg(test)]
@@ -232,15 +311,20 @@ mod tests {
         for (id, effect, answer) in attempts {
             history.note_attempt(id, effect.clone());
             match answer {
-                Some(Ok(version)) => history.note_answer(id, &Ok(VersionId::new(*version))),
+                Some(Ok(version)) => history.note_answer(id, &Ok(VersionId::new(*version))).unwrap(),
                 Some(Err(err)) => {
-                    history.note_answer(id, &Err(lakebed_core::Error::new(err.kind(), err.to_string())));
+                    history.note_answer(id, &Err(lakebed_core::Error::new(err.kind(), err.to_string()))).unwrap();
                 }
                 None => (),
             }
         }
-        history.order.push((VersionId::new("0"), None));
-        history.order.extend(order.iter().map(|it| (VersionId::new(*it), Some((*it).to_owned()))));
+        let seen = |id: &str, write_id: Option<&str>| Seen {
+            id: VersionId::new(id),
+            write_id: write_id.map(str::to_owned),
+            at: Millis(0),
+        };
+        history.order.push(seen("0", None));
+        history.order.extend(order.iter().map(|it| seen(it, Some(it))));
         for (version, ids) in rows {
             history.note_rows(&VersionId::new(*version), ids.to_vec()).unwrap();
         }
@@ -262,5 +346,30 @@ mod tests {
         let twice = [("a", add(), None), ("b", effect(&[], &[1]), None), ("c", effect(&[], &[1]), None)];
         let said = judged(&twice, &["a", "b", "c"], &[]);
         assert_eq!(said, "version c deletes row 1, which was gone: an update is lost");
+    }
+    #[test]
+    fn a_write_tried_again_is_the_same_version() {
+        let mut history = History::default();
+        history.note_attempt("a", effect(&[1], &[]));
+        history.note_answer("a", &Err(lakebed_core::Error::new(ErrorKind::Unknown, "no answer"))).unwrap();
+        history.note_answer("a", &Ok(VersionId::new("3"))).unwrap();
+        history.note_answer("a", &Err(lakebed_core::Error::new(ErrorKind::Unavailable, "no answer"))).unwrap();
+        history.note_answer("a", &Ok(VersionId::new("3"))).unwrap();
+        let said = history.note_answer("a", &Ok(VersionId::new("4"))).unwrap_err().to_string();
+        assert_eq!(said, "version 3 was acknowledged again, as 4");
+    }
+
+    #[test]
+    fn a_vacuum_may_empty_what_was_followed_before_its_cutoff() {
+        let mut history = History::default();
+        for (id, at) in [("0", 0), ("1", 1_000), ("2", 100_000)] {
+            history.order.push(Seen { id: VersionId::new(id), write_id: None, at: Millis(at) });
+        }
+        assert!(!history.may_be_emptied(&VersionId::new("0")));
+        history.note_vacuum(Millis(2_000));
+        let emptied: Vec<bool> = ["0", "1", "2"].map(|it| history.may_be_emptied(&VersionId::new(it))).into();
+        assert_eq!(emptied, [true, false, false]);
+        assert!(history.check_end(&[VersionId::new("1")], 1).is_err(), "version 2 is lost");
+        assert!(history.check_end(&[VersionId::new("2")], 3).is_err(), "too many were forgotten");
     }
 }

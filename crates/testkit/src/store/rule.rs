@@ -39,6 +39,12 @@ pub enum Fault {
     LoseAnswerAndRetry,
     /// It does not happen, and the caller gets a timeout.
     LoseRequest,
+    /// The process is dead before it happens: this call fails, and every later one.
+    CrashBefore,
+    /// It happens, and the process is dead before it hears of it.
+    CrashAfter,
+    /// There is no room: nothing happens, and the caller is told so.
+    Full,
     /// It happens later.
     Delay(Duration),
     /// A listing lacks its newest `n` objects.

@@ -31,6 +31,7 @@ async fn each_fault_of_a_create_says_and_does_its_own() {
     check_create(Fault::LoseRequest, "no answer", false).await;
     check_create(Fault::LoseAnswerAndRetry, "exists", true).await;
     check_create(Fault::Forbid, "denied", false).await;
+    check_create(Fault::Full, "no answer", false).await;
     check_create(Fault::Delay(Duration::from_secs(1)), "won", true).await;
 }
 
@@ -44,6 +45,19 @@ async fn after_the_crash_everything_fails_and_the_bytes_stay() {
     assert!(store.crashed());
     assert!(store.get(&Path::from("a")).await.is_err());
     assert_eq!((read(&store, "a").await.as_deref(), read(&store, "b").await), (Some("1"), None));
+}
+
+#[tokio::test]
+async fn a_process_dies_before_or_after_a_call() {
+    for (fault, landed) in [(Fault::CrashBefore, None), (Fault::CrashAfter, Some("2"))] {
+        let store = FaultyStore::new(Seed(1)).keeping("b").rule(None, "", fault.clone(), Times::Nth(2));
+        assert!(create(&store, "a", "1").await.is_ok());
+        assert!(create(&store, "b", "2").await.is_err());
+        assert!(store.crashed() && create(&store, "c", "3").await.is_err(), "{fault:?}");
+        assert_eq!((read(&store, "b").await.as_deref(), read(&store, "c").await), (landed, None), "{fault:?}");
+        let kept: Vec<(String, Bytes)> = landed.map(|it| ("b".to_owned(), it.into())).into_iter().collect();
+        assert_eq!(store.kept(), kept);
+    }
 }
 
 #[tokio::test]

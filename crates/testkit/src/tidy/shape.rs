@@ -6,7 +6,7 @@ use super::{Complaint, Source};
 const FORMATS: [&str; 4] = ["delta", "iceberg", "hudi", "paimon"];
 
 /// Top-level modules that every format has.
-const COMMON: [&str; 18] = [
+const COMMON: [&str; 17] = [
     "changes",
     "deletes",
     "error",
@@ -15,16 +15,15 @@ const COMMON: [&str; 18] = [
     "feed",
     "layout",
     "lib",
-    "maintain",
     "properties",
-    "refs",
     "scan",
     "schema",
     "snapshot",
     "spec",
-    "stage",
     "table",
     "timeline",
+    "upkeep",
+    "write",
 ];
 
 /// Modules that one format has besides, with the reason.
@@ -40,11 +39,7 @@ const MORE: [(&str, &str, &str); 8] = [
 ];
 
 /// Modules that one format lacks, with the reason.
-const LESS: [(&str, &str, &str); 3] = [
-    ("delta", "maintain", "comes with writing"),
-    ("delta", "refs", "comes with writing"),
-    ("delta", "stage", "comes with writing"),
-];
+const LESS: [(&str, &str, &str); 0] = [];
 
 pub(super) fn check(sources: &[Source]) -> Vec<Complaint> {
     let mut complaints = Vec::new();

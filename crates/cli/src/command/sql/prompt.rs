@@ -9,6 +9,7 @@ use super::{Runner, named_format, names::Assist, names::Names, script};
 use crate::{
     door::Door,
     failure::{Failure, Verdict, explained},
+    watch::linger,
 };
 
 const HELP: &str = "\
@@ -85,14 +86,23 @@ pub(super) async fn run(runner: &mut Runner<'_>) -> Result<Verdict, Failure> {
 
 /// Carries out one input. What is wrong with it is shown, and the prompt goes on; a dead stdout ends it.
 async fn one(runner: &mut Runner<'_>, line: &str, names: &Names) -> Result<(), Failure> {
-    let done = tokio::select! {
-        done = obey(runner, line) => done,
-        Ok(()) = tokio::signal::ctrl_c() => Err(Failure::Interrupted),
+    let door = runner.door;
+    let flights = door.lake.flights();
+    let done = {
+        let mut work = std::pin::pin!(obey(runner, line));
+        tokio::select! {
+            done = &mut work => done,
+            Ok(()) = tokio::signal::ctrl_c() => match linger(flights, &mut work).await {
+                Some(done) => done,
+                None => Err(flights.unknown().map_or(Failure::Interrupted, Failure::from)),
+            },
+        }
     };
+    flights.settle();
     match done {
         Ok(()) => names.learn(words(line)),
-        Err(Failure::Core(err)) => crate::failure::eprint(&explained(&err, &runner.door.terminal)),
-        Err(Failure::Interrupted) => runner.door.note("interrupted"),
+        Err(Failure::Core(err)) => crate::failure::eprint(&explained(&err, &door.terminal)),
+        Err(Failure::Interrupted) => door.note("interrupted"),
         Err(other) => return Err(other),
     }
     Ok(())

@@ -233,7 +233,8 @@ impl MultipartUpload for Upload {
                     draft.write(chunk, at)?;
                     at += chunk.len() as u64;
                 }
-                Ok(())
+                // The disk works while the next part is being made, not all at once when the upload completes.
+                fs::fdatasync(&draft.file).map_err(|it| unsent(&draft.key, it))
             })
             .await
         })

@@ -50,6 +50,10 @@ pub(super) struct AddLine<'a> {
     pub(super) base_row_id: Option<i64>,
     #[serde(default)]
     pub(super) default_row_commit_version: Option<i64>,
+    #[serde(borrow, default)]
+    pub(super) tags: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) clustering_provider: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +63,8 @@ pub(super) struct RemoveLine<'a> {
     pub(super) path: Text<'a>,
     #[serde(default)]
     pub(super) deletion_timestamp: Option<i64>,
+    #[serde(default)]
+    pub(super) size: Option<i64>,
     #[serde(borrow, default)]
     pub(super) deletion_vector: Option<VectorLine<'a>>,
 }

@@ -1,6 +1,6 @@
 //! The columns of files, built line by line.
 use arrow_array::{
-    Array, Int32Array, Int64Array,
+    Array, Int32Array, Int64Array, StringViewArray,
     builder::{Int32Builder, Int64Builder, StringViewBuilder},
 };
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::{
     MAX_PARTITION_COLUMNS,
     line::{AddLine, RemoveLine, VectorLine},
 };
-use crate::state::columns::{FileColumns, PartitionColumn, Quoting, RemovedColumns, StatsText, VectorColumns};
+use crate::state::columns::{Extras, FileColumns, PartitionColumn, Quoting, RemovedColumns, StatsText, VectorColumns};
 
 #[derive(Debug, Default)]
 pub(super) struct AddRows {
@@ -25,6 +25,8 @@ pub(super) struct AddRows {
     row_version: Int64Builder,
     added_in: Vec<i64>,
     stats: StringViewBuilder,
+    tags: SparseTexts,
+    clustering: SparseTexts,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,8 @@ impl AddRows {
         self.row_version.append_option(add.default_row_commit_version);
         self.added_in.push(self.version);
         self.stats.append_option(add.stats.map(RawValue::get));
+        self.tags.push(self.len, add.tags.map(RawValue::get));
+        self.clustering.push(self.len, add.clustering_provider.as_ref().map(|it| &*it.0));
         self.len += 1;
         Ok(())
     }
@@ -102,7 +106,37 @@ impl AddRows {
             row_version: some_values(self.row_version.finish()),
             added_in: Some(self.added_in.into()),
             stats: Some(StatsText { text: stats, quoting: Quoting::Literal }),
+            extras: Extras { tags: self.tags.finish(rows), clustering: self.clustering.finish(rows) },
         }
+    }
+}
+
+/// Texts that few rows have; rows before the first cost nothing.
+#[derive(Debug, Default)]
+struct SparseTexts {
+    len: usize,
+    texts: StringViewBuilder,
+}
+
+impl SparseTexts {
+    fn push(&mut self, row: usize, text: Option<&str>) {
+        let Some(text) = text else { return };
+        self.pad(row);
+        self.texts.append_value(text);
+        self.len = row + 1;
+    }
+
+    fn pad(&mut self, rows: usize) {
+        (self.len..rows).for_each(|_| self.texts.append_null());
+        self.len = self.len.max(rows);
+    }
+
+    fn finish(mut self, rows: usize) -> Option<StringViewArray> {
+        if self.len == 0 {
+            return None;
+        }
+        self.pad(rows);
+        Some(self.texts.finish())
     }
 }
 
@@ -111,6 +145,7 @@ pub(super) struct RemoveRows {
     pub(super) len: usize,
     path: StringViewBuilder,
     removed_at: Int64Builder,
+    bytes: Int64Builder,
     vectors: VectorRows,
 }
 
@@ -118,6 +153,7 @@ impl RemoveRows {
     pub(super) fn push(&mut self, remove: &RemoveLine<'_>) {
         self.path.append_value(&remove.path.0);
         self.removed_at.append_option(remove.deletion_timestamp);
+        self.bytes.append_option(remove.size);
         self.vectors.push(self.len, remove.deletion_vector.as_ref());
         self.len += 1;
     }
@@ -127,6 +163,7 @@ impl RemoveRows {
             path: self.path.finish(),
             vectors: self.vectors.finish(self.len),
             removed_at: self.removed_at.finish(),
+            bytes: some_values(self.bytes.finish()),
         }
     }
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Builds the table that `lakebed demo` carries, with the deltalake package: orders of a small shop, and an accident.
+"""Builds the table that the tests of the command line read, with the deltalake package: orders of a small shop.
 
     python3 -m venv v && v/bin/pip install deltalake pyarrow && v/bin/python make.py
 
-Writes orders/ beside this file, and ../src/command/demo/files.rs, which puts the files into the binary. The times of
-the commits are set to fixed ones, so that the story reads the same wherever and whenever it was built.
+Writes orders/ beside this file. The times of the commits are set to fixed ones, so that tests read the same wherever
+and whenever it was built.
 """
 import datetime as dt
 import decimal
@@ -64,24 +64,7 @@ def settle():
         path.write_text("".join(json.dumps(it, separators=(",", ":")) + "\n" for it in actions))
 
 
-def embed():
-    files = sorted(it.relative_to(TABLE).as_posix() for it in TABLE.rglob("*") if it.is_file())
-    out = ["//! The files of the table that the demo carries. Made by demo/make.py.\n",
-           "/// When each version was committed, in milliseconds since 1970.\n", "pub(super) const COMMITTED_AT: &[u64] = &[\n"]
-    for hours in HOURS:
-        at = int((START + dt.timedelta(hours=hours)).timestamp() * 1000)
-        out.append(f"    {at:_},\n")
-    out += ["];\n\n", "/// Path below the table's folder, and content.\n", "pub(super) const FILES: &[(&str, &[u8])] = &[\n"]
-    for name in files:
-        out.append(f'    (\n        "{name}",\n        include_bytes!("../../../demo/orders/{name}"),\n    ),\n')
-    out.append("];\n")
-    target = HERE.parent / "src/command/demo/files.rs"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text("".join(out))
-
-
 if __name__ == "__main__":
     build()
     settle()
-    embed()
     print(sum(it.stat().st_size for it in TABLE.rglob("*") if it.is_file()), "bytes")

@@ -1,0 +1,4 @@
+//! DELETE, UPDATE and MERGE.
+mod model;
+mod random;
+mod scenarios;
