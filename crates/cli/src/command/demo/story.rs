@@ -76,7 +76,7 @@ pub(super) const STORY: &[Step] = &[
     Run(&["vacuum", "orders", "--apply"]),
     Say("Old versions have lost their files. The tag kept its own, and the books of the week can still be read:"),
     Run(&["log", "orders", "--columns", "id,operation,refs,readable"]),
-    Run(&["head", "orders@books"]),
+    Run(&["sql", "-c", "SELECT * FROM orders@books ORDER BY order_id"]),
     Say("Last, a disk cuts a checkpoint in half:"),
     Run(&["checkpoint", "orders"]),
     Damage,
