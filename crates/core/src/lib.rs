@@ -2,7 +2,7 @@
 //!
 //! In reading order: what a state is called ([`version`], [`timeline`]) and how people name it ([`rev`], [`time`]), what
 //! is in it ([`table`], [`file`](mod@file), [`scan`], [`expr`], [`prune`], [`listing`]), how it changes ([`change`],
-//! [`write`], [`conflict`], [`commit`], [`maintain`]), where it lies ([`path`], [`storage`]), who provides it
+//! [`write`](mod@write), [`conflict`], [`commit`], [`maintain`]), where it lies ([`path`], [`storage`]), who provides it
 //! ([`format`](mod@format), [`extension`], [`catalog`]).
 pub mod catalog;
 pub mod change;

@@ -117,7 +117,10 @@ impl Encoder {
                 column.writers = writers.by_ref().take(column.nan.len()).collect();
             }
         }
-        let columns: Vec<(usize, &mut Column)> = self.columns.iter_mut().enumerate().collect();
+        let mut columns: Vec<(usize, &mut Column)> = self.columns.iter_mut().enumerate().collect();
+        // The longest work first: what is begun last is what everybody waits for.
+        let bytes = |at: usize| chunk.batches.iter().map(|it| bytes_of(it[at].as_ref())).sum::<usize>();
+        columns.sort_by_cached_key(|(at, _)| std::cmp::Reverse(bytes(*at)));
         side_by_side(columns, threads, |(at, column)| {
             chunk.batches.iter().try_for_each(|batch| column.write(&batch[at]))
         })?;

@@ -28,8 +28,10 @@ use self::{jail::Jail, write::Upload};
 
 /// Bodies up to this size are read with the answer; larger ones are handed out as an open file.
 const EAGER: u64 = 8 * 1024 * 1024;
-/// Deletes under way at once.
-const DELETES: usize = 16;
+/// Deletes that one thread does in a row: a folder is opened once for those in it.
+const DELETES: usize = 256;
+/// Threads that delete. More would wait for one another: a folder changes one name at a time.
+const DELETERS: usize = 2;
 
 /// The files below one folder.
 #[derive(Debug, Clone)]
@@ -109,15 +111,15 @@ impl ObjectStore for LocalDisk {
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         let disk = self.clone();
-        let deleted = locations.map(move |location| {
+        let deleted = locations.ready_chunks(DELETES).map(move |keys| {
             let disk = disk.clone();
             async move {
-                let key = location?;
-                disk.run(move |jail| write::delete(jail, key.as_ref()).map(|()| key)).await
+                let answers = disk.run(move |jail| Ok(write::delete(jail, keys))).await;
+                stream::iter(answers.unwrap_or_else(|err| vec![Err(err)]))
             }
             .boxed()
         });
-        deleted.buffered(DELETES).boxed()
+        deleted.buffered(DELETERS).flatten().boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {

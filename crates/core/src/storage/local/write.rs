@@ -20,7 +20,9 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use object_store::{CopyMode, Error as StoreError, MultipartUpload, PutPayload, PutResult, Result, UploadPart};
+use object_store::{
+    CopyMode, Error as StoreError, MultipartUpload, PutPayload, PutResult, Result, UploadPart, path::Path,
+};
 use rustix::{
     fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags},
     io::Errno,
@@ -66,13 +68,24 @@ pub(super) fn copy(jail: &Jail, from: &str, to: &str, mode: CopyMode) -> Result<
     draft.make_visible(mode).map(|_| ())
 }
 
-/// Deletes a file, never what a link points to.
-pub(super) fn delete(jail: &Jail, key: &str) -> Result<()> {
-    let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
-    let folder = jail.open_folder(parent)?;
-    let stat = fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|it| reading(key, it))?;
+/// Deletes files, never what a link points to. One answer a key, in their order.
+pub(super) fn delete(jail: &Jail, keys: Vec<Result<Path>>) -> Vec<Result<Path>> {
+    let mut last: Option<(String, OwnedFd)> = None;
+    let mut delete = |key: Path| {
+        let (parent, name) = key.as_ref().rsplit_once('/').unwrap_or(("", key.as_ref()));
+        if last.as_ref().is_none_or(|it| it.0 != parent) {
+            last = Some((parent.to_owned(), jail.open_folder(parent)?));
+        }
+        let (_, folder) = last.as_ref().expect("it was opened right above");
+        delete_in(folder, name, key.as_ref()).map(|()| key.clone())
+    };
+    keys.into_iter().map(|key| delete(key?)).collect()
+}
+
+fn delete_in(folder: &OwnedFd, name: &str, key: &str) -> Result<()> {
+    let stat = fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map_err(|it| reading(key, it))?;
     match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => fs::unlinkat(&folder, name, AtFlags::empty()).map_err(|it| reading(key, it)),
+        FileType::RegularFile => fs::unlinkat(folder, name, AtFlags::empty()).map_err(|it| reading(key, it)),
         FileType::Directory => Err(reading(key, Errno::NOENT)),
         FileType::Symlink => Err(DiskError::Link { link: key.to_owned() }.into()),
         _ => Err(DiskError::NotRegular { path: key.to_owned() }.into()),
