@@ -25,7 +25,7 @@ use crate::{
 
 /// Schedules of a test. `LAKEBED_SIM_SEEDS` asks for more; a seed that found something becomes a test with a name.
 fn seeds() -> u64 {
-    std::env::var("LAKEBED_SIM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(25)
+    std::env::var("LAKEBED_SIM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(12)
 }
 
 /// A table that upkeep spoils.
