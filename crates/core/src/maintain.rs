@@ -5,7 +5,10 @@
 //! Whatever stops it, what is done is complete, and the plan can be made anew.
 use std::time::Duration;
 
-pub use self::apply::{Applied, run};
+pub use self::{
+    after::after,
+    apply::{Applied, run},
+};
 use crate::{
     commit::Publish,
     expr::Predicate,
@@ -15,6 +18,7 @@ use crate::{
     version::{AsOf, Millis, Ref, Version, VersionId},
 };
 
+mod after;
 mod apply;
 
 /// An upkeep action. Each names the procedure that calls it.

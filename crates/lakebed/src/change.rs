@@ -181,21 +181,9 @@ impl Changer<'_> {
     /// Commits, and does what is due then.
     pub(crate) async fn commit(&self, write: &Write, changes: &[Change], policy: ConflictPolicy) -> Result<Committed> {
         let committed = commit::commit(self.table, self.publisher, self.env, write, changes, &policy).await?;
-        if let Err(err) = self.upkeep_after(&committed).await {
-            tracing::warn!("version {} is committed; what is due after it failed: {err}", committed.version.id);
-        }
+        // What went wrong is told there; the commit stands.
+        let _ = maintain::after(self.table, self.publisher, self.env, &committed).await;
         Ok(committed)
-    }
-
-    async fn upkeep_after(&self, committed: &Committed) -> Result<()> {
-        for action in self.table.due(committed).await? {
-            let plan = self.table.plan(&action).await?;
-            let applied = maintain::run(self.table, self.publisher, self.env, plan).await?;
-            if let Some(err) = applied.stopped {
-                return Err(err);
-            }
-        }
-        Ok(())
     }
 }
 

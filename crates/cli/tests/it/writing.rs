@@ -136,6 +136,24 @@ fn orphans_are_files_no_version_named() {
 }
 
 #[test]
+fn a_tag_of_either_door_makes_due_what_any_commit_does() {
+    let doors: [&[&str]; 2] = [
+        &["sql", "-c", "CALL system.create_tag(table => 'delta.`./t`', tag => 'x', upgrade => true)"],
+        &["tag", "create", "x", "./t", "--upgrade"],
+    ];
+    for door in doors {
+        let world = World::new();
+        let make = "CREATE TABLE delta.`./t` (a INT) TBLPROPERTIES ('delta.checkpointInterval' = '2'); \
+                    INSERT INTO delta.`./t` VALUES (1)";
+        assert_eq!(world.run(&["sql", "-c", make]).code, 0);
+        let ran = world.run(door);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let names = files(&world.path("t/_delta_log"));
+        assert!(names.iter().any(|it| it.starts_with("00000000000000000002.checkpoint")), "{door:?}: {names:?}");
+    }
+}
+
+#[test]
 fn a_checkpoint_is_written_once_a_version() {
     let world = World::with_orders();
     let before = log_files(&world);

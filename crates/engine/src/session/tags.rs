@@ -7,6 +7,7 @@ use lakebed_core::{
     change::{Change, Claim},
     commit,
     conflict::{ConflictPolicy, Isolation},
+    maintain,
     rev::check_ref_name,
     table::RefRules,
     timeline::Action,
@@ -124,7 +125,11 @@ impl Session {
         };
         let policy = ConflictPolicy { isolation: Isolation::Snapshot, read: None, claims, retries: RETRIES };
         let (table, publisher) = (to.table.as_ref(), to.publisher.as_ref());
-        commit::commit(table, publisher, &self.shared.env, write, &changes, &policy).await.map(|_| ())
+        let env = &self.shared.env;
+        let committed = commit::commit(table, publisher, env, write, &changes, &policy).await?;
+        // What went wrong is told there; the tag stands.
+        let _ = maintain::after(table, publisher, env, &committed).await;
+        Ok(())
     }
 }
 

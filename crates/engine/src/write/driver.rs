@@ -18,6 +18,7 @@ use lakebed_core::{
     commit::{self, Intent, Write},
     conflict::ConflictPolicy,
     file::DeleteFile,
+    maintain,
     path::FilePath,
     table::Snapshot,
     timeline::Action,
@@ -27,7 +28,6 @@ use lakebed_core::{
 use super::{
     Done, FileWriter, Kind, Prepared, Shaping, Target, WriteContext, Written,
     streams::{Feed, Streams, Test},
-    upkeep,
 };
 
 /// How often a commit is rebased over other writers.
@@ -213,7 +213,7 @@ impl Driver {
         let committed = commit::commit(table.as_ref(), publisher.as_ref(), env, &self.write, &changes, &policy).await;
         match committed {
             Ok(committed) => {
-                let warnings = upkeep::after(&self.context, &committed).await;
+                let warnings = maintain::after(table.as_ref(), publisher.as_ref(), env, &committed).await;
                 Ok(Done { count, version: Some(committed.version), warnings })
             }
             Err(err) if err.kind() == ErrorKind::Unknown => Err(err),

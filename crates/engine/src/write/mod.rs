@@ -40,7 +40,6 @@ mod sink;
 mod stats;
 mod streams;
 mod target;
-mod upkeep;
 mod writer;
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -1,32 +1,30 @@
 //! What a commit makes due. The commit stands whatever happens here.
-use lakebed_core::{
+use super::{Maintenance, run};
+use crate::{
     Error, Result,
-    commit::Committed,
-    maintain::{self, Maintenance},
+    commit::{Committed, Publisher},
+    env::Env,
+    table::Table,
 };
 
-use super::WriteContext;
-
 /// Carries out what the table's own properties make due after a commit; what went wrong, as sentences.
-pub(super) async fn after(context: &WriteContext, committed: &Committed) -> Vec<String> {
-    let due = match context.table.due(committed).await {
+pub async fn after(table: &dyn Table, publisher: &dyn Publisher, env: &Env, committed: &Committed) -> Vec<String> {
+    let due = match table.due(committed).await {
         Ok(due) => due,
         Err(err) => return vec![warned(committed, "upkeep", &err)],
     };
     let mut warnings = Vec::new();
     for action in due {
-        if let Err(err) = carry_out(context, &action).await {
+        if let Err(err) = carry_out(table, publisher, env, &action).await {
             warnings.push(warned(committed, name_of(&action), &err));
         }
     }
     warnings
 }
 
-async fn carry_out(context: &WriteContext, action: &Maintenance) -> Result<()> {
-    let WriteContext { table, publisher, env, .. } = context;
+async fn carry_out(table: &dyn Table, publisher: &dyn Publisher, env: &Env, action: &Maintenance) -> Result<()> {
     let plan = table.plan(action).await?;
-    let applied = maintain::run(table.as_ref(), publisher.as_ref(), env, plan).await?;
-    applied.stopped.map_or(Ok(()), Err)
+    run(table, publisher, env, plan).await?.stopped.map_or(Ok(()), Err)
 }
 
 fn name_of(action: &Maintenance) -> &'static str {
