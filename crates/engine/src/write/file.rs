@@ -1,17 +1,16 @@
 //! One data file that is being written.
 //!
-//! Rows gather until a chunk is worth encoding; the chunk is encoded on blocking threads while the next one gathers. What
-//! a row group has become goes to the [`Sink`] as soon as it ends. A file of few rows is encoded in place.
+//! Rows gather until a chunk is worth encoding; chunks are encoded on blocking threads while the next ones gather. What
+//! a row group has become goes to the [`Sink`] soon after it ends. A file of few rows is encoded in place.
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
-use datafusion::common::runtime::SpawnedTask;
 use lakebed_core::{Error, Result, file::DataFile, path::FilePath};
 
 use super::{
     Kind, Written,
-    encode::{Busy, Chunk, Encoder, Finished},
+    encode::{Chunk, Encoder, Finished},
     partition::Partition,
     sink::Sink,
     stats,
@@ -19,7 +18,7 @@ use super::{
 };
 
 /// A chunk ends at this many rows or bytes.
-const CHUNK_ROWS: usize = 1 << 15;
+const CHUNK_ROWS: usize = 1 << 14;
 const CHUNK_BYTES: usize = 16 << 20;
 /// So many values are encoded faster than a thread is asked to.
 const FEW_CELLS: usize = 1 << 15;
@@ -33,18 +32,11 @@ pub(super) struct OpenFile {
     path: FilePath,
     sink: Sink,
     pending: Chunk,
-    work: Work,
+    /// Absent before the first chunk.
+    encoder: Option<Box<Encoder>>,
     rows: u64,
-    /// As of the last chunk that was encoded.
+    /// As of the last chunk that was queued.
     size: u64,
-    encoder_memory: usize,
-}
-
-#[derive(Debug)]
-enum Work {
-    Fresh,
-    Ready(Box<Encoder>),
-    Busy(SpawnedTask<Result<Box<Encoder>>>),
 }
 
 impl OpenFile {
@@ -58,10 +50,9 @@ impl OpenFile {
             sink: Sink::new(target.storage.clone(), path.clone()),
             path,
             pending: Chunk::default(),
-            work: Work::Fresh,
+            encoder: None,
             rows: 0,
             size: 0,
-            encoder_memory: 0,
         })
     }
 
@@ -69,8 +60,8 @@ impl OpenFile {
     pub(super) async fn push(&mut self, arrays: Vec<ArrayRef>, rows: usize) -> Result<()> {
         self.pending.push(arrays, rows)?;
         self.rows += rows as u64;
-        if self.pending.rows >= CHUNK_ROWS || self.pending.bytes >= CHUNK_BYTES {
-            self.encode(false).await?;
+        if self.pending.rows >= CHUNK_ROWS || self.pending.bytes() >= CHUNK_BYTES {
+            self.encode().await?;
         }
         Ok(())
     }
@@ -82,93 +73,74 @@ impl OpenFile {
 
     /// Whether rows are encoded already.
     pub(super) fn has_encoder(&self) -> bool {
-        !matches!(self.work, Work::Fresh)
+        self.encoder.is_some()
     }
 
     /// Memory that [`OpenFile::flush`] frees.
     pub(super) fn in_rows(&self) -> usize {
-        self.pending.bytes + self.encoder_memory
+        self.pending.bytes() + self.encoder.as_ref().map_or(0, |it| it.memory())
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.pending.bytes + self.encoder_memory + self.sink.held()
+        self.in_rows() + self.sink.held()
     }
 
     /// Ends the row group, so that its memory is free.
     pub(super) async fn flush(&mut self) -> Result<()> {
-        self.encode(true).await?;
-        let encoder = self.ready().await?;
-        self.work = encoder.map_or(Work::Fresh, Work::Ready);
-        Ok(())
+        self.encode().await?;
+        if let Some(encoder) = &mut self.encoder {
+            encoder.end_group();
+            encoder.start(&self.target);
+            encoder.idle().await?;
+        }
+        self.deliver().await
     }
 
-    /// Begins to encode what is pending, once the chunk before it is done.
-    async fn encode(&mut self, end_group: bool) -> Result<()> {
-        let encoder = self.ready().await?;
+    /// Queues what is pending; waits while too much is queued already.
+    async fn encode(&mut self) -> Result<()> {
         let chunk = std::mem::take(&mut self.pending);
-        if chunk.rows == 0 && !end_group {
-            self.work = encoder.map_or(Work::Fresh, Work::Ready);
+        if chunk.rows == 0 {
             return Ok(());
         }
-        self.encoder_memory += chunk.bytes;
-        let (target, schema) = (Arc::clone(&self.target), Arc::clone(&self.schema));
-        self.work = Work::Busy(SpawnedTask::spawn_blocking(move || {
-            let (_busy, threads) = Busy::enter(&target.encoding, target.threads);
-            let mut encoder = match encoder {
-                Some(encoder) => encoder,
-                None => Box::new(Encoder::new(&target.shape, &schema, &chunk)?),
-            };
-            encoder.write(&chunk, threads)?;
-            if end_group {
-                encoder.end_group(threads)?;
-            }
-            Ok(encoder)
-        }));
-        Ok(())
+        let mut encoder = self.encoder(&chunk)?;
+        encoder.push(chunk).await?;
+        encoder.start(&self.target);
+        self.encoder = Some(encoder);
+        self.deliver().await
     }
 
-    /// The encoder, when it is done with its chunk; bytes that can leave are on their way. `None` before the first chunk.
-    async fn ready(&mut self) -> Result<Option<Box<Encoder>>> {
-        let mut encoder = match std::mem::replace(&mut self.work, Work::Fresh) {
-            Work::Fresh => return Ok(None),
-            Work::Ready(encoder) => return Ok(Some(encoder)),
-            Work::Busy(task) => {
-                task.join().await.map_err(|it| Error::internal(format!("an encoder ended: {it}")))??
-            }
-        };
+    /// The encoder, made for `first` if there was none.
+    fn encoder(&mut self, first: &Chunk) -> Result<Box<Encoder>> {
+        match self.encoder.take() {
+            Some(encoder) => Ok(encoder),
+            None => Ok(Box::new(Encoder::new(&self.target.shape, &self.schema, first)?)),
+        }
+    }
+
+    /// Sends the bytes that can leave on their way.
+    async fn deliver(&mut self) -> Result<()> {
+        let Some(encoder) = &self.encoder else { return Ok(()) };
         self.size = encoder.size();
         let bytes = encoder.take()?;
-        self.encoder_memory = encoder.memory();
-        if !bytes.is_empty() {
-            self.sink.push(bytes).await?;
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => self.sink.push(bytes).await,
         }
-        Ok(Some(encoder))
     }
 
     /// Ends the file. It is in the store when this returns, and nobody sees it yet.
     pub(super) async fn finish(mut self) -> Result<Written> {
-        let encoder = self.ready().await?;
         let chunk = std::mem::take(&mut self.pending);
-        let (target, schema) = (Arc::clone(&self.target), Arc::clone(&self.schema));
-        let few = encoder.is_none() && chunk.cells() <= FEW_CELLS;
-        let finish = move || {
-            let (_busy, threads) = Busy::enter(&target.encoding, target.threads);
-            let threads = if few { 1 } else { threads };
-            let mut encoder = match encoder {
-                Some(encoder) => encoder,
-                None => Box::new(Encoder::new(&target.shape, &schema, &chunk)?),
-            };
-            encoder.write(&chunk, threads)?;
-            encoder.finish(threads)
-        };
-        let finished: Result<Finished> = match few {
-            true => finish(),
-            false => {
-                let task = SpawnedTask::spawn_blocking(finish);
-                task.join().await.map_err(|it| Error::internal(format!("an encoder ended: {it}")))?
-            }
-        };
-        let Finished { rest, metadata, nan } = finished?;
+        let few = self.encoder.is_none() && chunk.cells() <= FEW_CELLS;
+        let mut encoder = self.encoder(&chunk)?;
+        encoder.push(chunk).await?;
+        encoder.end_group();
+        match few {
+            true => encoder.work_here(),
+            false => encoder.start(&self.target),
+        }
+        encoder.idle().await?;
+        let Finished { rest, metadata, nan } = encoder.finish()?;
         self.sink.push(rest).await?;
         let bytes = self.sink.finish().await?;
         let mut file = DataFile::parquet(self.path, bytes);

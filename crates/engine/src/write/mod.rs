@@ -31,6 +31,7 @@ mod encode;
 mod encoding;
 mod file;
 mod insert;
+mod lanes;
 mod live;
 mod partition;
 mod refit;

@@ -42,7 +42,7 @@ pub(crate) struct Target {
     pub(super) checks: Checks,
     /// Threads that may encode at once.
     pub(super) threads: usize,
-    /// Files being encoded right now, over all writers.
+    /// Threads that encode right now, over all writers.
     pub(super) encoding: AtomicUsize,
     change_folder: Option<String>,
     next: AtomicU32,
@@ -92,6 +92,12 @@ impl Target {
             next: AtomicU32::new(0),
             made: Mutex::new(Vec::new()),
         })
+    }
+
+    /// Threads that one file may encode on, if it has `own` already: what other files leave, and one at least.
+    pub(super) fn free_threads(&self, own: usize) -> usize {
+        let others = self.encoding.load(Ordering::Relaxed).saturating_sub(own);
+        self.threads.saturating_sub(others).max(1)
     }
 
     /// The table's columns: what a writer's batches hold, by position.
