@@ -89,9 +89,16 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Sorts the columns `wanted` of `shown`. `readings` decide which columns every file states.
-    pub(crate) fn new(shown: &Shown, wanted: &[usize], mapping: &ColumnMapping, readings: &[Reading]) -> Result<Self> {
-        let mut builder = Builder { mapping, stated: stated_everywhere(readings), ..Builder::empty(mapping) };
+    /// Sorts the columns `wanted` of `shown`. `readings` decide which columns every file states. With `numbers`, the row
+    /// number is in the schema, last, even if nobody wants it.
+    pub(crate) fn new(
+        shown: &Shown,
+        wanted: &[usize],
+        mapping: &ColumnMapping,
+        readings: &[Reading],
+        numbers: bool,
+    ) -> Result<Self> {
+        let mut builder = Builder { mapping, stated: stated_everywhere(readings), numbers, ..Builder::empty(mapping) };
         let outputs: Vec<Output> =
             wanted.iter().map(|at| builder.place(&shown.schema.fields()[*at], shown.kinds[*at], readings)).collect();
         builder.finish(outputs, wanted.iter().map(|at| &shown.schema.fields()[*at]))

@@ -4,7 +4,7 @@
 //! 2. [`plan()`] makes one `DataSourceExec` with one file a unit of reading ([`mod@unit`]), its statistics ([`statistics`]),
 //!    and decides whether filters run inside the decoder ([`pushdown`]).
 //! 3. [`source`] is that plan's file source, [`morsels`] opens units, unless [`early`] knows that nobody wants one: plain Parquet through DataFusion's reader, with
-//!    row selections ([`selection`]) where rows are gone; merges ([`merge`], [`fold`]) and native files ([`native`]) by
+//!    row selections ([`selection`]) or masks ([`masks`]) where rows are gone; merges ([`merge`], [`fold`]) and native files ([`native`]) by
 //!    themselves. [`adapt`] and [`shape`] fit a file's columns to the table's.
 pub mod error;
 pub mod options;
@@ -19,6 +19,7 @@ mod fold;
 mod footers;
 mod instants;
 mod layout;
+mod masks;
 mod merge;
 mod morsels;
 mod native;

@@ -21,10 +21,21 @@ use super::{
     early::Early,
     error::{about_file, external},
     finish::Finish,
+    masks::Cut,
     merge, native,
     selection::Kept,
     unit::{Scene, Unit, Way},
 };
+
+/// Whether `plain` reads a row number more, last, and what it is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Masks {
+    /// It reads none.
+    None,
+    /// It is not used: with a limit, rows must not go after they were counted.
+    Unused,
+    Used,
+}
 
 #[derive(Debug)]
 pub(crate) struct LakeMorselizer {
@@ -33,6 +44,7 @@ pub(crate) struct LakeMorselizer {
     pub fields: Arc<HashMap<String, Wanted>>,
     pub finish: Arc<Finish>,
     pub early: Option<Early>,
+    pub masks: Masks,
     pub metrics: ExecutionPlanMetricsSet,
 }
 
@@ -53,13 +65,28 @@ impl Morselizer for LakeMorselizer {
         let (scene, finish) = (Arc::clone(&self.scene), Arc::clone(&self.finish));
         let fields = Arc::clone(&self.fields);
         Ok(match unit.way {
-            Way::Parquet => Named::new(unit, self.plain.plan_file(file)?),
-            Way::Selected => {
-                Box::new(Selecting { plain: Arc::clone(&self.plain), scene, unit, file, metrics: self.metrics.clone() })
-            }
+            Way::Parquet => Named::new(unit, self.masks.cut(), self.plain.plan_file(file)?),
+            Way::Selected => Box::new(Selecting {
+                plain: Arc::clone(&self.plain),
+                scene,
+                unit,
+                file,
+                masks: self.masks,
+                metrics: self.metrics.clone(),
+            }),
             Way::Native => Box::new(Ready::new(native::rows(scene, unit, finish, fields, file.partition_values))),
             Way::Merged => Box::new(Ready::new(merge::rows(scene, unit, finish, fields, file.partition_values))),
         })
+    }
+}
+
+impl Masks {
+    /// What becomes of batches that keep all of their rows.
+    fn cut(self) -> Cut {
+        match self {
+            Self::None => Cut::Nothing,
+            Self::Unused | Self::Used => Cut::Number,
+        }
     }
 }
 
@@ -69,6 +96,7 @@ struct Selecting {
     scene: Arc<Scene>,
     unit: Arc<Unit>,
     file: PartitionedFile,
+    masks: Masks,
     metrics: ExecutionPlanMetricsSet,
 }
 
@@ -80,15 +108,20 @@ impl std::fmt::Debug for Selecting {
 
 impl MorselPlanner for Selecting {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
-        let Self { plain, scene, unit, file, metrics } = *self;
+        let Self { plain, scene, unit, file, masks, metrics } = *self;
         Ok(Some(MorselPlan::new().with_pending_planner(async move {
-            let file = match unit.kept(&scene, &file, &metrics).await? {
-                Kept::All => file,
-                Kept::Some { kept: 0, .. } => return Ok(Box::new(Nothing) as Box<dyn MorselPlanner>),
-                Kept::Some { runs, .. } => file.with_extension(ParquetRowSelection::new(runs.clone())),
+            let kept = unit.kept(&scene, &file, &metrics).await?;
+            let mask = (masks == Masks::Used).then(|| kept.mask()).flatten();
+            let (file, cut) = match (kept, mask) {
+                (Kept::All, _) => (file, masks.cut()),
+                (Kept::Some { kept: 0, .. }, _) => return Ok(Box::new(Nothing) as Box<dyn MorselPlanner>),
+                (Kept::Some { .. }, Some(mask)) => (file, Cut::Mask(mask)),
+                (Kept::Some { runs, .. }, None) => {
+                    (file.with_extension(ParquetRowSelection::new(runs.clone())), masks.cut())
+                }
             };
             let planner = plain.plan_file(file)?;
-            Ok(Named::new(unit, planner))
+            Ok(Named::new(unit, cut, planner))
         })))
     }
 }
@@ -103,35 +136,37 @@ impl MorselPlanner for Nothing {
     }
 }
 
-/// Adds the file's name to what goes wrong with it, and keeps panics of decoders inside.
+/// Adds the file's name to what goes wrong with it, keeps panics of decoders inside, and cuts batches.
 #[derive(Debug)]
 struct Named {
     unit: Arc<Unit>,
+    cut: Cut,
     inner: Box<dyn MorselPlanner>,
 }
 
 impl Named {
     #[expect(clippy::new_ret_no_self, reason = "planners are only used boxed")]
-    fn new(unit: Arc<Unit>, inner: Box<dyn MorselPlanner>) -> Box<dyn MorselPlanner> {
-        Box::new(Self { unit, inner })
+    fn new(unit: Arc<Unit>, cut: Cut, inner: Box<dyn MorselPlanner>) -> Box<dyn MorselPlanner> {
+        Box::new(Self { unit, cut, inner })
     }
 }
 
 impl MorselPlanner for Named {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
-        let Self { unit, inner } = *self;
+        let Self { unit, cut, inner } = *self;
         let planned = fence(unit.name(), || inner.plan()).map_err(external)?;
         let Some(mut plan) = planned.map_err(|it| about_file(unit.name(), it))? else { return Ok(None) };
         let morsels = plan.take_morsels().into_iter();
-        let morsels = morsels.map(|inner| Box::new(NamedMorsel { unit: Arc::clone(&unit), inner }) as Box<dyn Morsel>);
+        let morsels = morsels
+            .map(|inner| Box::new(NamedMorsel { unit: Arc::clone(&unit), cut: cut.clone(), inner }) as Box<dyn Morsel>);
         let mut named = MorselPlan::new().with_morsels(morsels.collect());
-        let planners = plan.take_ready_planners().into_iter().map(|it| Self::new(Arc::clone(&unit), it));
+        let planners = plan.take_ready_planners().into_iter().map(|it| Self::new(Arc::clone(&unit), cut.clone(), it));
         named = named.with_planners(planners.collect());
         if let Some(pending) = plan.take_pending_planner() {
             named.set_pending_planner(async move {
                 let guarded = std::panic::AssertUnwindSafe(pending).catch_unwind().await;
                 let next = guarded.map_err(|_| gave_up(&unit))?;
-                Ok(Self::new(Arc::clone(&unit), next.map_err(|it| about_file(unit.name(), it))?))
+                Ok(Self::new(Arc::clone(&unit), cut, next.map_err(|it| about_file(unit.name(), it))?))
             });
         }
         Ok(Some(named))
@@ -141,16 +176,17 @@ impl MorselPlanner for Named {
 #[derive(Debug)]
 struct NamedMorsel {
     unit: Arc<Unit>,
+    cut: Cut,
     inner: Box<dyn Morsel>,
 }
 
 impl Morsel for NamedMorsel {
     fn into_stream(self: Box<Self>) -> BoxStream<'static, Result<RecordBatch>> {
-        let Self { unit, inner } = *self;
+        let Self { unit, cut, inner } = *self;
         let guarded = std::panic::AssertUnwindSafe(inner.into_stream()).catch_unwind();
         guarded
             .map(move |it| match it {
-                Ok(batch) => batch.map_err(|it| about_file(unit.name(), it)),
+                Ok(batch) => batch.and_then(|it| cut.apply(it)).map_err(|it| about_file(unit.name(), it)),
                 Err(_) => Err(gave_up(&unit)),
             })
             .boxed()

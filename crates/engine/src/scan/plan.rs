@@ -23,6 +23,7 @@ use super::{
     error::external,
     footers::{Place, Readers},
     layout::{Layout, Shown},
+    masks,
     merge::mergeable,
     options::ScanOptions,
     pushdown,
@@ -51,7 +52,8 @@ pub(crate) struct Request<'a> {
 pub(crate) fn plan(state: &dyn Session, request: Request<'_>) -> Result<Arc<dyn ExecutionPlan>> {
     let Request { storage, format, shown, wanted, mapping, readings, filters, limit, label } = request;
     let options = ScanOptions::of(state.config_options());
-    let layout = Layout::new(shown, &wanted, &mapping, &readings)?;
+    let masks = masks::worthwhile(&readings);
+    let layout = Layout::new(shown, &wanted, &mapping, &readings, masks)?;
     let runtime = state.runtime_env();
     let scene = Arc::new(Scene {
         storage: storage.clone(),
@@ -71,7 +73,8 @@ pub(crate) fn plan(state: &dyn Session, request: Request<'_>) -> Result<Arc<dyn 
     let pushed = pushdown::worthwhile(&options, filters, layout.schema.file_schema().fields().len(), bounds);
     let adapters = Arc::new(Adapters { fields: Arc::clone(&layout.fields) });
     let source = LakeFileSource::new(scene, layout.schema.clone(), Arc::clone(&layout.fields), Some(label))
-        .with_pushdown(pushed);
+        .with_pushdown(pushed)
+        .with_masks(masks);
     let source = projected(source, &layout)?;
     let config = FileScanConfigBuilder::new(store_url(runtime), source)
         .with_file_groups(groups(files, state.config().target_partitions()))

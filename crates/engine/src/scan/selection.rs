@@ -2,10 +2,14 @@
 //!
 //! A selection covers every row of its file: the reader refuses one that is a row short. Positions come sorted, so one
 //! walk makes the runs; a vector of one percent random deletions makes about two runs a deletion.
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use roaring::RoaringTreemap;
 
 use super::error::ScanError;
+
+/// Runs of so many rows on average are worth skipping between.
+const LONG_RUN: usize = 512;
 
 /// The rows of one file that a task reads.
 #[derive(Debug, Clone)]
@@ -39,6 +43,23 @@ impl Kept {
             None if gone.is_empty() => Ok(Self::All),
             None => Ok(Self::runs(rows, gone, Mark::Skipped)),
         }
+    }
+
+    /// The rows as a mask, where deletions are so few and so scattered that the runs between them are short.
+    pub(crate) fn mask(&self) -> Option<BooleanBuffer> {
+        let Self::Some { kept, runs } = self else { return None };
+        let (mut rows, mut count) = (0, 0);
+        for run in runs.iter() {
+            rows += run.row_count;
+            count += 1;
+        }
+        let few = u64::try_from(rows).is_ok_and(|rows| rows - kept <= rows / 8);
+        if !few || rows / LONG_RUN > count {
+            return None;
+        }
+        let mut mask = BooleanBufferBuilder::new(rows);
+        runs.iter().for_each(|run| mask.append_n(run.row_count, !run.skip));
+        Some(mask.finish())
     }
 
     /// `rows` rows of which `marked` are kept or skipped, and the others the opposite.

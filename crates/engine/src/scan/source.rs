@@ -17,8 +17,10 @@ use datafusion::{
     },
     error::Result,
     physical_expr::{
-        EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr, expressions::Column,
-        projection::ProjectionExprs, utils::collect_columns,
+        EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
+        expressions::Column,
+        projection::{ProjectionExpr, ProjectionExprs},
+        utils::collect_columns,
     },
     physical_plan::{
         DisplayFormatType, SortOrderPushdownResult,
@@ -34,9 +36,12 @@ use super::{
     early::Early,
     error::external,
     finish::Finish,
-    morsels::{LakeMorselizer, Morselizer},
+    morsels::{LakeMorselizer, Masks, Morselizer},
     unit::{Scene, Unit, Way},
 };
+
+/// The name of the row number where nobody asked for it.
+const ROW_NUMBER: &str = "row number";
 
 /// What EXPLAIN says of a scan.
 #[derive(Debug, Clone)]
@@ -60,6 +65,10 @@ pub struct LakeFileSource {
     pushdown: bool,
     /// Whether a plan above relies on the scan for its filters.
     exact: bool,
+    /// The last column of `inner` is the row number, which nobody above sees.
+    masks: bool,
+    /// What is seen of `inner`'s projection, with masks.
+    visible: Option<ProjectionExprs>,
 }
 
 impl fmt::Debug for LakeFileSource {
@@ -83,7 +92,16 @@ impl LakeFileSource {
         let parquet = ParquetSource::new(schema)
             .with_table_parquet_options(options)
             .with_parquet_file_reader_factory(Arc::clone(&scene.readers) as _);
-        Self { inner: Arc::new(parquet), scene, fields, label: label.map(Arc::new), pushdown: false, exact: false }
+        Self {
+            inner: Arc::new(parquet),
+            scene,
+            fields,
+            label: label.map(Arc::new),
+            pushdown: false,
+            exact: false,
+            masks: false,
+            visible: None,
+        }
     }
 
     /// Runs row filters inside the decoder: worth it where few rows survive and most bytes lie in other columns.
@@ -93,6 +111,23 @@ impl LakeFileSource {
             self.inner = Arc::new(parquet.clone().with_pushdown_filters(pushdown));
         }
         self
+    }
+
+    /// Reads the row number too, the last column of the schema, and takes scattered deletions out by it.
+    pub(crate) fn with_masks(mut self, masks: bool) -> Self {
+        self.masks = masks;
+        self
+    }
+
+    /// `projection` of what is seen, then the row number.
+    fn numbered(&self, projection: &ProjectionExprs) -> ProjectionExprs {
+        let at = match &self.visible {
+            Some(visible) => visible.iter().count(),
+            None => self.inner.table_schema().table_schema().fields().len() - 1,
+        };
+        let number: Arc<dyn PhysicalExpr> = Arc::new(Column::new(ROW_NUMBER, at));
+        let number = ProjectionExpr::new(number, ROW_NUMBER.to_owned());
+        ProjectionExprs::new(projection.iter().cloned().chain([number]))
     }
 
     fn wrap(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
@@ -145,8 +180,13 @@ impl FileSource for LakeFileSource {
             plain: Arc::from(plain),
             scene: Arc::clone(&self.scene),
             fields: Arc::clone(&self.fields),
-            finish: Arc::new(Finish::new(self.inner.as_ref(), self.exact)?),
+            finish: Arc::new(Finish::new(self, self.exact)?),
             early: Early::new(self.inner.as_ref()),
+            masks: match (self.masks, config.limit) {
+                (false, _) => Masks::None,
+                (true, Some(_)) => Masks::Unused,
+                (true, None) => Masks::Used,
+            },
             metrics: self.inner.metrics().clone(),
         }))
     }
@@ -164,7 +204,10 @@ impl FileSource for LakeFileSource {
     }
 
     fn projection(&self) -> Option<&ProjectionExprs> {
-        self.inner.projection()
+        match self.masks {
+            true => self.visible.as_ref(),
+            false => self.inner.projection(),
+        }
     }
 
     fn metrics(&self) -> &ExecutionPlanMetricsSet {
@@ -251,7 +294,15 @@ impl FileSource for LakeFileSource {
     }
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
-        Ok(self.inner.try_pushdown_projection(projection)?.map(|it| self.wrap(it)))
+        if !self.masks {
+            return Ok(self.inner.try_pushdown_projection(projection)?.map(|it| self.wrap(it)));
+        }
+        let Some(inner) = self.inner.try_pushdown_projection(&self.numbered(projection))? else { return Ok(None) };
+        let visible = match &self.visible {
+            Some(visible) => visible.try_merge(projection)?,
+            None => projection.clone(),
+        };
+        Ok(Some(Arc::new(Self { inner, visible: Some(visible), ..self.clone() })))
     }
 
     fn apply_expressions(

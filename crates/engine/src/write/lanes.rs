@@ -110,12 +110,8 @@ impl Lanes {
         let (mut lanes, mut leaves) = (Vec::new(), 0);
         for field in schema.fields() {
             let own = leaf_count(field.data_type());
-            let column = Column {
-                field: Arc::clone(field),
-                first_leaf: leaves,
-                writers: Vec::new(),
-                nan: vec![false; own],
-            };
+            let column =
+                Column { field: Arc::clone(field), first_leaf: leaves, writers: Vec::new(), nan: vec![false; own] };
             lanes.push(Lane {
                 column: Some(column),
                 jobs: VecDeque::new(),
