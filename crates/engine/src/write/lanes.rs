@@ -14,6 +14,7 @@ use std::{
 use arrow_array::ArrayRef;
 use arrow_schema::{FieldRef, SchemaRef};
 use bytes::Bytes;
+use lakebed_codec::fence::fence;
 use lakebed_core::{Error, ErrorKind, Result};
 use parquet::{
     arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves},
@@ -177,7 +178,10 @@ impl Lanes {
     /// Works until nothing is left that no other worker has. The caller was counted by [`Lanes::wants_worker`].
     pub(super) fn work(&self) {
         while let Some((at, mut column, job)) = self.next() {
-            let done = self.run(at, &mut column, job);
+            // A panic would keep the column, and with it the room of every chunk that waits for it.
+            let name = column.field.name().clone();
+            let done = fence(&name, || self.run(at, &mut column, job));
+            let done = done.map_err(|it| Error::internal(format!("encoding failed: {it}"))).flatten();
             self.put_back(at, column, done);
         }
     }
@@ -354,5 +358,71 @@ pub(super) fn failed(err: ParquetError) -> Error {
     match err {
         ParquetError::External(inner) => Error::new(ErrorKind::Internal, inner),
         other => Error::internal(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, StringArray};
+    use arrow_schema::{DataType, Field, Schema};
+    use parquet::arrow::{ArrowSchemaConverter, arrow_writer::ArrowRowGroupWriterFactory};
+
+    use super::*;
+
+    fn chunk(columns: [ArrayRef; 2]) -> Chunk {
+        let mut chunk = Chunk::default();
+        let rows = columns[0].len();
+        chunk.push(columns.to_vec(), rows).unwrap();
+        chunk
+    }
+
+    fn right() -> [ArrayRef; 2] {
+        [Arc::new(Int64Array::from(vec![1, 2])), Arc::new(Int64Array::from(vec![3, 4]))]
+    }
+
+    fn lanes() -> (Lanes, ArrowRowGroupWriterFactory) {
+        let field = |name| Field::new(name, DataType::Int64, true);
+        let schema: SchemaRef = Arc::new(Schema::new(vec![field("a"), field("b")]));
+        let root = ArrowSchemaConverter::new().convert(&schema).unwrap().root_schema_ptr();
+        let writer = SerializedFileWriter::new(Vec::new(), root, Arc::default()).unwrap();
+        let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
+        (Lanes::new(writer, &schema), factory)
+    }
+
+    #[tokio::test]
+    async fn groups_are_written_in_order_whoever_ends_first() {
+        let (lanes, factory) = lanes();
+        for group in 0..3 {
+            lanes.open(group, factory.create_column_writers(group).unwrap());
+            lanes.push(chunk(right())).await.unwrap();
+            lanes.close(group);
+        }
+        std::thread::scope(|scope| {
+            while lanes.wants_worker(2) {
+                scope.spawn(|| lanes.work());
+            }
+        });
+        lanes.check().unwrap();
+        let (metadata, nan) = lanes.finish().unwrap();
+        assert_eq!((metadata.num_row_groups(), metadata.file_metadata().num_rows(), nan.len()), (3, 6, 2));
+        assert_eq!(lanes.memory(), lanes.held.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test]
+    async fn a_column_that_fails_stops_the_file_and_nobody_waits_for_it() {
+        let (lanes, factory) = lanes();
+        lanes.open(0, factory.create_column_writers(0).unwrap());
+        let wrong: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
+        lanes.push(chunk([Arc::clone(&right()[0]), wrong])).await.unwrap();
+        assert!(lanes.wants_worker(1));
+        lanes.work();
+        assert_eq!(lanes.under_way.load(Ordering::Relaxed), 0);
+        // The rows' maker hears of it at the next chunk, of which no more than a few fit in.
+        let mut heard = Vec::new();
+        for _ in 0..=AHEAD {
+            heard.push(lanes.push(chunk(right())).await);
+            lanes.stop();
+        }
+        assert!(heard.iter().all(Result::is_err), "{heard:?}");
     }
 }
