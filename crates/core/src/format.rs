@@ -94,6 +94,16 @@ pub trait TableFormat: Debug + Send + Sync {
     async fn begin_create(&self, _at: TableLocation, _table: CreateTable, _intent: Intent) -> Result<Creation> {
         Err(Error::unsupported(format!("this build does not create {} tables", self.kind())))
     }
+    /// Begins to put a table in place of the one that is there: schema, layout, properties and rows are those of the new
+    /// one, history stays. The write's base is the new table without rows, at the version of the old one; whatever is
+    /// committed to that meanwhile is a conflict.
+    ///
+    /// # Errors
+    /// Not found; those of [`TableFormat::begin_create`]; refused where the old rows may not go.
+    async fn begin_replace(&self, _at: TableLocation, _table: CreateTable, _intent: Intent) -> Result<Creation> {
+        Err(Error::unsupported(format!("this build does not replace {} tables", self.kind()))
+            .with_hint("INSERT OVERWRITE replaces its rows; DROP TABLE makes room for another"))
+    }
     /// Creates a table without rows.
     async fn create(&self, _at: TableLocation, _table: CreateTable) -> Result<Arc<dyn Table>> {
         Err(Error::unsupported(format!("this build does not create {} tables", self.kind())))

@@ -89,6 +89,11 @@ impl TableFormat for Delta {
         write::create::begin(at, table, intent).await
     }
 
+    async fn begin_replace(&self, at: TableLocation, table: CreateTable, intent: Intent) -> Result<Creation> {
+        check_options(&at.options)?;
+        write::replace::begin(at, table, intent).await
+    }
+
     async fn create(&self, at: TableLocation, table: CreateTable) -> Result<Arc<dyn Table>> {
         check_options(&at.options)?;
         write::create::create(at, table).await

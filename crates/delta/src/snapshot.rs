@@ -43,6 +43,8 @@ pub struct DeltaSnapshot {
     pub(crate) mapping: Arc<ColumnMapping>,
     version: Version,
     layout: Layout,
+    /// The table that this one is to replace.
+    pub(crate) replaces: Option<Arc<DeltaSnapshot>>,
 }
 
 impl DeltaSnapshot {
@@ -66,7 +68,18 @@ impl DeltaSnapshot {
             schema_id: None,
         };
         let mapping = Arc::new(schema.column_mapping(&state.metadata.configuration));
-        Ok(Self { state, schema, mapping, version, layout })
+        Ok(Self { state, schema, mapping, version, layout, replaces: None })
+    }
+
+    /// A table without files, for a write that puts it in place of `beneath`. It counts as of that one's version.
+    pub(crate) fn replacing(beneath: Arc<Self>, state: State) -> Result<Self> {
+        let version = beneath.version.clone();
+        Ok(Self { version, replaces: Some(beneath), ..Self::new(Arc::new(state))? })
+    }
+
+    /// What is there: of a table that is to replace another, that other.
+    pub(crate) fn beneath(&self) -> &Self {
+        self.replaces.as_deref().unwrap_or(self)
     }
 
     /// What was found wrong with hints, checksums and checkpoints on the way, and did no harm.

@@ -58,6 +58,11 @@ impl DeltaTable {
         snapshot_of(self.head.newest().await?).await
     }
 
+    /// The newest snapshot, with the protocol and schema of the log: what a write stands on.
+    pub(crate) async fn newest(&self) -> Result<Arc<DeltaSnapshot>> {
+        confirmed(self.latest().await?).await
+    }
+
     /// The newest state that was read through this handle; others may have committed since.
     pub(crate) fn known(&self) -> Option<Arc<State>> {
         self.head.known()
@@ -187,7 +192,7 @@ impl Table for DeltaTable {
         if let Some(branch) = &intent.branch {
             return Err(write::no_branches(branch));
         }
-        let base = confirmed(self.latest().await?).await?;
+        let base = self.newest().await?;
         write::rules::check(&base.state.protocol, &base.state.metadata, &base.schema)?;
         Ok(Write { base, intent, id: write::write_id(&self.env) })
     }
@@ -202,7 +207,7 @@ impl Table for DeltaTable {
     }
 
     async fn stage(&self, write: &Write, onto: &dyn Snapshot, changes: &[Change]) -> Result<Staged> {
-        let onto = write::ours(onto)?;
+        let onto = write::ours(onto)?.beneath();
         let staged = write::stage(&self.head, &self.env, write, onto, changes).await?;
         if let Publish::Create { body, .. } = &staged.publish {
             self.log().own.staged(&write.id, onto.state.next_version(), body);

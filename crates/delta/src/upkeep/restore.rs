@@ -111,7 +111,7 @@ async fn adds(state: &State, places: impl Iterator<Item = (usize, usize)>) -> Re
 }
 
 /// The removal of a live file.
-fn remove(add: Add, now: Millis) -> Remove {
+pub(crate) fn remove(add: Add, now: Millis) -> Remove {
     Remove {
         path: add.path,
         deletion_timestamp: Some(now.0),
@@ -155,19 +155,38 @@ async fn check_there(onto: &State, version: u64, added: &[Add]) -> Result<()> {
 /// The metadata of `then`, for a table that now has those of `now`.
 fn metadata(now: &Metadata, then: &Metadata) -> Metadata {
     let mut configuration = then.configuration.clone();
-    for name in FIXED {
-        configuration.retain(|key, _| !key.eq_ignore_ascii_case(name));
-        let kept = now.configuration.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
-        configuration.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
-    }
-    let id = |it: &Metadata| Properties(&it.configuration).count(MAX_COLUMN_ID).ok().flatten();
-    if let Some(highest) = id(now).max(id(then)) {
-        configuration.insert(MAX_COLUMN_ID.to_owned(), highest.to_string());
-    }
+    configuration.retain(|key, _| !FIXED.iter().any(|it| key.eq_ignore_ascii_case(it)));
+    let configuration = with_fixed(configuration, now, highest_column_id(now).max(highest_column_id(then)));
     Metadata {
         schema_string: then.schema_string.clone(),
         partition_columns: then.partition_columns.clone(),
         configuration,
         ..now.clone()
     }
+}
+
+/// `configuration` with the properties of `now` that stay whatever becomes of a table, unless it says them itself, and
+/// with the highest column id, where ids were given.
+pub(crate) fn with_fixed(
+    mut configuration: BTreeMap<String, String>,
+    now: &Metadata,
+    highest: i64,
+) -> BTreeMap<String, String> {
+    for name in FIXED {
+        if configuration.keys().any(|key| key.eq_ignore_ascii_case(name)) {
+            continue;
+        }
+        let kept = now.configuration.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        configuration.extend(kept.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    let own = Properties(&configuration).count(MAX_COLUMN_ID).ok().flatten().unwrap_or(0);
+    if highest.max(own) > 0 {
+        configuration.insert(MAX_COLUMN_ID.to_owned(), highest.max(own).to_string());
+    }
+    configuration
+}
+
+/// The highest id that a column of the table was given; 0 if none was.
+pub(crate) fn highest_column_id(of: &Metadata) -> i64 {
+    Properties(&of.configuration).count(MAX_COLUMN_ID).ok().flatten().unwrap_or(0)
 }

@@ -37,7 +37,7 @@ pub(crate) async fn begin(at: TableLocation, create: CreateTable, mut intent: In
     if let Some(branch) = &intent.branch {
         return Err(super::no_branches(branch));
     }
-    let (protocol, metadata) = described(&at, &create)?;
+    let (protocol, metadata) = described(&at, &create, 0)?;
     rules::check(&protocol, &metadata, &TableSchema::of(&protocol, &metadata)?)?;
     if Delta.detect(&at.storage).await? {
         return Err(exists(at.storage.location()));
@@ -73,11 +73,12 @@ pub(crate) fn exists(location: &str) -> Error {
     Error::new(ErrorKind::AlreadyExists, format!("there is a Delta table at {location}"))
 }
 
-fn described(at: &TableLocation, create: &CreateTable) -> Result<(Protocol, Metadata)> {
+/// The table that `create` describes; its columns get ids above `highest`, where they have any.
+pub(super) fn described(at: &TableLocation, create: &CreateTable, highest: i64) -> Result<(Protocol, Metadata)> {
     let mut configuration = settings::of_new(&create.properties)?;
     let mapped = configuration.get(settings::MODE).is_some_and(|it| it != "none");
     evolve::check_names(create.schema.fields(), mapped)?;
-    let (fields, last_id) = evolve::of_new(&at.env, create.schema.fields(), mapped)?;
+    let (fields, last_id) = evolve::of_new(&at.env, create.schema.fields(), mapped, highest)?;
     if let Some(last_id) = last_id {
         configuration.insert(MAX_ID.to_owned(), last_id.to_string());
     }
@@ -139,7 +140,7 @@ fn partition_columns(layout: &Layout, fields: &Fields) -> Result<Vec<String>> {
 }
 
 /// What history shows of a table's beginning, where the caller did not say it.
-fn fill_parameters(intent: &mut Intent, metadata: &Metadata) {
+pub(super) fn fill_parameters(intent: &mut Intent, metadata: &Metadata) {
     let texts = [
         ("description", metadata.description.as_ref().map(|it| json!(it).to_string())),
         ("isManaged", Some("false".to_owned())),

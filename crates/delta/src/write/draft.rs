@@ -39,6 +39,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) metadata: Metadata,
     pub(crate) domains: Vec<DomainMetadata>,
     pub(crate) files: FileActions,
+    /// Whether the commit puts another table in place of the one that is there.
+    pub(super) replaces: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -46,7 +48,7 @@ impl<'a> Draft<'a> {
         let State { protocol, metadata, .. } = &*onto.state;
         let (protocol, metadata) = (protocol.clone(), metadata.clone());
         let (domains, files) = (Vec::new(), FileActions::default());
-        Self { write, onto, env, now: env.clock.now().0, protocol, metadata, domains, files }
+        Self { write, onto, env, now: env.clock.now().0, protocol, metadata, domains, files, replaces: false }
     }
 
     /// Whether the commit makes the table.
@@ -67,8 +69,9 @@ impl<'a> Draft<'a> {
             return Ok(());
         }
         super::upgrade::check_known(feature)?;
-        if self.creates() {
-            self.protocol = Protocol::lowest(&self.with_features([feature]));
+        if self.creates() || self.replaces {
+            let (reader, writer) = (self.protocol.min_reader_version, self.protocol.min_writer_version);
+            self.protocol = Protocol::lowest(&self.with_features([feature])).at_least(reader, writer);
             return Ok(());
         }
         let message = format!("{what} needs the table feature `{feature}`, which the table does not have");
@@ -132,8 +135,11 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// A table that only takes rows loses none; moving them is allowed.
+    /// A table that only takes rows loses none; moving them is allowed. What is replaced is not of the table any more.
     pub(super) fn check_append_only(&self) -> Result<()> {
+        if self.replaces {
+            return Ok(());
+        }
         let append_only =
             self.supports("appendOnly") && Properties(&self.metadata.configuration).flag("delta.appendOnly")?;
         match self.files.removes.iter().find(|it| append_only && it.data_change) {

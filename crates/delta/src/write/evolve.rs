@@ -117,9 +117,9 @@ fn require_types(draft: &mut Draft<'_>, fields: &Fields) -> Result<()> {
     features(fields).into_iter().try_for_each(|it| draft.require(it, "a type of the new schema"))
 }
 
-/// The schema of a new table: marks of its own, or none.
-pub(super) fn of_new(env: &Env, fields: &Fields, mapped: bool) -> Result<(Fields, Option<i64>)> {
-    let numbers = mapped.then(|| Numbers::new(env));
+/// The schema of a new table: marks of its own, with ids above `highest`, or none.
+pub(super) fn of_new(env: &Env, fields: &Fields, mapped: bool, highest: i64) -> Result<(Fields, Option<i64>)> {
+    let numbers = mapped.then(|| Numbers::above(env, highest));
     let mut evolution = Evolution { numbers, not_null: Vec::new(), gone: Vec::new() };
     let fields = fields.iter().map(|it| evolution.added(&without_marks(it), &[])).collect::<Result<Vec<_>>>()?;
     Ok((fields.into(), evolution.numbers.map(|it| it.last)))

@@ -36,6 +36,7 @@ pub(crate) mod create;
 pub(crate) mod draft;
 pub(crate) mod own;
 pub(crate) mod path;
+pub(crate) mod replace;
 pub(crate) mod rules;
 pub(crate) mod upgrade;
 pub(crate) mod vectors;
@@ -75,6 +76,7 @@ pub(crate) async fn stage(
 ) -> Result<Staged> {
     rules::check(&onto.state.protocol, &onto.state.metadata, &onto.schema)?;
     let mut draft = Draft::new(write, onto, env);
+    replace::apply(&mut draft).await?;
     upgrade::apply(&mut draft, changes)?;
     settings::apply(&mut draft, changes)?;
     evolve::apply(&mut draft, changes).await?;

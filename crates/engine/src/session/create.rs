@@ -1,6 +1,7 @@
 //! `CREATE TABLE`, with or without rows.
 //!
-//! 1. Where: a path, or the place that a catalog has for the name. Whatever table is there already decides what happens.
+//! 1. Where: a path, or the place that a catalog has for the name. Whatever table is there already decides what happens:
+//!    one that is to be replaced gets the new one as its next version.
 //! 2. What: the columns of the statement, or those of its query in types that tables store.
 //! 3. The format begins the table; nothing is there before its first commit, which also brings constraints and rows.
 use std::sync::Arc;
@@ -9,14 +10,15 @@ use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUni
 use datafusion::physical_plan::ExecutionPlan;
 use lakebed_core::{
     Error, ErrorKind, Result,
-    catalog::{Catalog, TableIdent},
+    catalog::{Catalog, TableEntry, TableIdent},
     change::Change,
-    commit::Publisher,
+    commit::{Publisher, Write},
     expr::ColumnPath,
     format::{self, Creation, OpenOptions, TableFormat, TableLocation},
     storage::Storage,
     table::{Layout, PartitionField, Transform},
     timeline::Action,
+    version::{AsOf, VersionId},
 };
 use serde_json::json;
 
@@ -48,12 +50,7 @@ impl Session {
     pub(super) async fn create_table(&self, create: &CreateTable) -> Result<Output> {
         let made = self.try_create(create).await;
         match (made, create.when_there) {
-            (Ok(()), WhenThere::MustReplace) => Err(Error::internal("a table was made that should have been replaced")),
             (Err(err), WhenThere::Leave) if err.kind() == ErrorKind::AlreadyExists => Ok(done()),
-            (Err(err), WhenThere::Replace | WhenThere::MustReplace) if err.kind() == ErrorKind::AlreadyExists => {
-                Err(Error::unsupported(format!("`{}` is there, and this build does not replace tables", create.target))
-                    .with_hint("INSERT OVERWRITE replaces its rows; DROP TABLE makes room for another"))
-            }
             (made, _) => made.map(|()| done()),
         }
     }
@@ -66,7 +63,11 @@ impl Session {
         }
         let site = self.site(create).await?;
         self.check_free(&site).await?;
-        if create.when_there == WhenThere::MustReplace {
+        let old = match create.when_there {
+            WhenThere::Replace | WhenThere::MustReplace => self.version_there(&site).await?,
+            WhenThere::Fail | WhenThere::Leave => None,
+        };
+        if create.when_there == WhenThere::MustReplace && old.is_none() {
             return Err(Error::not_found(format!("no table `{}` to replace", create.target))
                 .with_hint("CREATE OR REPLACE TABLE makes it if it is not there"));
         }
@@ -79,7 +80,22 @@ impl Session {
             Some(Planned { state, plan }) => Some(state.create_physical_plan(&plan).await.map_err(of_datafusion)?),
             None => None,
         };
-        self.commit_new(create, site, table, rows).await
+        self.commit_new(create, site, table, rows, old).await
+    }
+
+    /// The version of the table that is there, before anything else of the statement looks at it.
+    async fn version_there(&self, site: &Site) -> Result<Option<VersionId>> {
+        if !site.format.detect(&site.storage).await? {
+            return Ok(None);
+        }
+        let table = site.format.open(self.at(site)).await?;
+        Ok(Some(table.snapshot(&AsOf::Latest).await?.version().id.clone()))
+    }
+
+    fn at(&self, site: &Site) -> TableLocation {
+        let Site { storage, publisher, options, .. } = site;
+        let env = self.shared.env.clone();
+        TableLocation { storage: storage.clone(), publisher: Arc::clone(publisher), env, options: options.clone() }
     }
 
     async fn commit_new(
@@ -88,8 +104,9 @@ impl Session {
         site: Site,
         table: format::CreateTable,
         rows: Option<Arc<dyn ExecutionPlan>>,
+        old: Option<VersionId>,
     ) -> Result<()> {
-        let operation = if rows.is_some() { "CREATE TABLE AS SELECT" } else { "CREATE TABLE" };
+        let operation = operation(create, rows.is_some());
         let partition: Vec<&str> = table.layout.partition.iter().map(|it| it.name.as_str()).collect();
         let parameters = [
             ("partitionBy", json!(partition).to_string()),
@@ -97,11 +114,18 @@ impl Session {
             ("description", create.comment.clone().unwrap_or_default()),
             ("isManaged", site.entry.is_some().to_string()),
         ];
-        let intent = self.intent(Action::Create, operation, parameters)?;
-        let Site { format, storage, publisher, options, entry } = site;
-        let env = self.shared.env.clone();
-        let at = TableLocation { storage, publisher: Arc::clone(&publisher), env, options };
-        let Creation { table, write } = format.begin_create(at, table, intent).await?;
+        let action = if old.is_some() { Action::Overwrite } else { Action::Create };
+        let intent = self.intent(action, operation, parameters)?;
+        let at = self.at(&site);
+        let Site { format, publisher, entry, .. } = site;
+        let Creation { table, write } = match &old {
+            Some(_) => format.begin_replace(at, table, intent).await?,
+            None => format.begin_create(at, table, intent).await?,
+        };
+        if let Some(old) = &old {
+            // The query may have read the table: what was committed since is not in its rows.
+            check_still(&write, old)?;
+        }
         self.shared.kept.forget(table.storage().location());
         let name = create.target.to_string();
         let reference = datafusion::common::TableReference::bare(name.as_str());
@@ -152,7 +176,14 @@ impl Session {
         let format = self.new_format(None, create.format.as_deref())?;
         let ((_, catalog), namespace) = self.shared.catalog_of(&self.place(), folder)?;
         let ident = TableIdent { namespace, name: name.to_owned() };
-        let entry = catalog.place(&ident, format.kind()).await?;
+        let old = match create.when_there {
+            WhenThere::Replace | WhenThere::MustReplace => there(catalog.as_ref(), &ident).await?,
+            WhenThere::Fail | WhenThere::Leave => None,
+        };
+        let entry = match old {
+            Some(old) => old,
+            None => catalog.place(&ident, format.kind()).await?,
+        };
         if let Some(location) = &create.location {
             let wanted = self.shared.locator.locate(location).await?;
             if wanted.location() != entry.storage.location() {
@@ -193,10 +224,44 @@ impl Session {
         for format in self.shared.formats.iter().filter(|it| it.kind() != site.format.kind()) {
             if format.detect(&site.storage).await? {
                 let message = format!("there is a {} table at {}", format.kind(), site.storage.location());
-                return Err(Error::new(ErrorKind::AlreadyExists, message));
+                return Err(Error::new(ErrorKind::AlreadyExists, message)
+                    .with_hint("a table can only be replaced by one of its own format"));
             }
         }
         Ok(())
+    }
+}
+
+/// What the catalog has by the name.
+async fn there(catalog: &dyn Catalog, ident: &TableIdent) -> Result<Option<TableEntry>> {
+    match catalog.load(ident).await {
+        Ok(entry) => Ok(Some(entry)),
+        Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(err),
+    }
+}
+
+/// The statement as history shows it.
+fn operation(create: &CreateTable, with_rows: bool) -> &'static str {
+    match (create.when_there, with_rows) {
+        (WhenThere::Fail | WhenThere::Leave, false) => "CREATE TABLE",
+        (WhenThere::Fail | WhenThere::Leave, true) => "CREATE TABLE AS SELECT",
+        (WhenThere::Replace, false) => "CREATE OR REPLACE TABLE",
+        (WhenThere::Replace, true) => "CREATE OR REPLACE TABLE AS SELECT",
+        (WhenThere::MustReplace, false) => "REPLACE TABLE",
+        (WhenThere::MustReplace, true) => "REPLACE TABLE AS SELECT",
+    }
+}
+
+fn check_still(write: &Write, old: &VersionId) -> Result<()> {
+    let now = &write.base.version().id;
+    match now == old {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Conflict,
+            format!("version {now} was committed while the statement read version {old}, which it replaces"),
+        )
+        .with_hint("run it again")),
     }
 }
 

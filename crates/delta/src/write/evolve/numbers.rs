@@ -32,9 +32,9 @@ pub(super) struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    /// Of a table that is to be.
-    pub(super) fn new(env: &'a Env) -> Self {
-        Self { env, counted: 0, last: 0, used: BTreeSet::new() }
+    /// Of a table that is to be, in a place where ids up to `highest` were given.
+    pub(super) fn above(env: &'a Env, highest: i64) -> Self {
+        Self { env, counted: highest, last: highest, used: BTreeSet::new() }
     }
 
     pub(super) fn of(

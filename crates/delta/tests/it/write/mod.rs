@@ -24,6 +24,7 @@ use serde_json::Value;
 mod create;
 mod files;
 mod race;
+mod replace;
 mod schema;
 mod settings;
 
