@@ -10,7 +10,7 @@ use lakebed_core::{
     Result,
     change::{Application, ChangeFile, Claim, RowDelta, VersionDelta},
     file::{Encoding, FileKey},
-    version::{Millis, Span},
+    version::{AsOf, Millis, Span},
 };
 
 use crate::{
@@ -51,9 +51,8 @@ async fn prepare(log: Log, span: Span, known: Option<Arc<State>>) -> Result<BoxS
         Some(after) => log.listing_from(timeline::number(after)?.saturating_add(1)).await?,
         None => log.listing().await?,
     };
-    // Nothing was committed since: not even the version that `until` names needs to be looked for.
     if listing.newest().is_none() {
-        return Ok(stream::empty().boxed());
+        return nothing_since(&log, &span).await;
     }
     let (after, until) = timeline::bounds(&Head::new(log.clone()), &listing, &span).await?;
     let first = if after.is_none() { oldest(&listing, until) } else { 0 };
@@ -76,10 +75,19 @@ async fn prepare(log: Log, span: Span, known: Option<Arc<State>>) -> Result<BoxS
     Ok(deltas.boxed())
 }
 
-/// The first commit after the last gap that a checkpoint bridges: what lies before was left behind by a clean-up.
+/// No changes, unless `until` names a version that there is not.
+async fn nothing_since(log: &Log, span: &Span) -> Result<BoxStream<'static, Result<VersionDelta>>> {
+    if matches!(span.until, AsOf::Version(_)) {
+        timeline::bounds(&Head::new(log.clone()), &log.listing().await?, span).await?;
+    }
+    Ok(stream::empty().boxed())
+}
+
+/// The first commit after the last gap that a checkpoint up to `until` bridges: what lies before was left behind by a
+/// clean-up.
 fn oldest(listing: &Listing, until: u64) -> u64 {
     let versions: Vec<u64> = listing.commits().map(|it| it.file.version).filter(|it| *it <= until).collect();
-    let newest = listing.checkpoints().0.first().map(|it| it.version);
+    let newest = listing.checkpoints().0.iter().map(|it| it.version).find(|it| *it <= until);
     let bridged = |next: u64| newest.is_some_and(|it| it.checked_add(1).is_none_or(|it| it >= next));
     let gaps = versions.windows(2).rev().filter(|it| it[0].checked_add(1) != Some(it[1]));
     gaps.map(|it| it[1]).find(|it| bridged(*it)).unwrap_or(0)

@@ -66,7 +66,7 @@ pub(crate) enum DeltaError {
     ChangeFeedSchema { version: u64, last: u64, reason: String },
     #[error("change data feed: the range starts at version {first} and ends before it, at {last}")]
     ChangeFeedRange { first: u64, last: u64 },
-    #[error("change data feed: `_delta_log/{version:020}.json` is gone, and with it what version {version} changed")]
+    #[error("`_delta_log/{version:020}.json` is gone, and with it what version {version} changed")]
     ChangesGone { version: u64 },
 }
 

@@ -132,3 +132,21 @@ async fn statistics_come_from_the_footer() {
     assert_eq!(of("price"), known(Scalar::Double(-0.0), Scalar::Double(2.5), 0));
     assert_eq!(of("cost"), known(Scalar::Decimal(-150, 2), Scalar::Decimal(300, 2), 0));
 }
+
+#[test]
+fn a_stream_holds_a_row_group_however_long_it_gets() {
+    let largest = |batches: usize| {
+        let batch = numbers(1_000);
+        let mut stream = ParquetStream::new("long", batch.schema(), 2_000, &[]).unwrap();
+        let (mut largest, mut total) = (0, 0);
+        for _ in 0..batches {
+            stream.write(&batch).unwrap();
+            let taken = stream.taken().len();
+            (largest, total) = (largest.max(taken), total + taken);
+        }
+        (largest, total + stream.finish().unwrap().len())
+    };
+    let (short, long) = (largest(10), largest(100));
+    assert!(long.1 > 9 * short.1, "{short:?} {long:?}");
+    assert!(long.0 <= 2 * short.0 && long.0 * 20 < long.1, "{short:?} {long:?}");
+}

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use lakebed_core::{storage::Storage, timeline::Action as Kind, version::AsOf};
+use lakebed_core::{storage::Storage, timeline::Action as Kind};
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 
 use super::*;

@@ -48,6 +48,7 @@ async fn a_bad_hint_is_a_warning() {
     }
 }
 
+/// delta 5458: a damaged checkpoint is a cache that is not there, while the log can do without it.
 #[tokio::test]
 async fn a_checkpoint_cut_anywhere_is_a_warning() {
     let world = table().await;

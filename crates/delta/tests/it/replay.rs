@@ -218,6 +218,7 @@ async fn places_outside_the_table_are_refused_when_read() {
     }
 }
 
+/// ClickHouse 115043: what a reader does not know, it does not read over.
 #[tokio::test]
 async fn a_table_of_unknown_features_is_opened_but_not_read() {
     let world = World::new();

@@ -180,6 +180,7 @@ async fn times_of_commits_rise_whatever_the_clocks_say() {
     }
 }
 
+/// delta-rs 4290: a file that is old and was removed just now stays, for a full vacuum and for a lite one.
 #[tokio::test]
 async fn a_tombstone_is_as_young_as_its_commit_and_not_as_its_file() {
     let store = FaultyStore::new(Seed(1));

@@ -71,6 +71,7 @@ async fn a_lost_race_costs_what_the_winners_wrote() {
     assert_eq!(paths(two.as_ref()).await, ["a", "b", "c", "d"]);
 }
 
+/// delta-rs 268: a commit whose answer was lost is not made again as the next version.
 #[tokio::test]
 async fn an_answer_that_was_lost_is_found_again() {
     for fault in [Fault::LoseAnswer, Fault::LoseAnswerAndRetry, Fault::LoseRequest, Fault::FailAfter] {
