@@ -75,11 +75,15 @@ pub struct SteppingClock(AtomicI64);
 
 impl Default for SteppingClock {
     fn default() -> Self {
-        Self(AtomicI64::new(START.0))
+        Self::at(START)
     }
 }
 
 impl SteppingClock {
+    pub fn at(now: Millis) -> Self {
+        Self(AtomicI64::new(now.0))
+    }
+
     /// Passes time in which nobody looks.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(millis(by), Ordering::Relaxed);

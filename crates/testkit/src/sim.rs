@@ -22,6 +22,22 @@
 //!
 //! A violation is a sentence with the seed in it. [`Safety`] switches off, one by one, what keeps a table whole: then
 //! there must be violations.
+//!
+//! What every table owes its users, and what here holds it to that:
+//!
+//! | | promise | held by |
+//! |---|---|---|
+//! | I1 | acknowledged rows are in every later version, until something removes them | 2, 3 and 4 |
+//! | I2 | what was not acknowledged is there wholly or not at all | 2 and 4; [`crashing`](crate::conformance::crashing) at every call |
+//! | I3 | a reader of an old version reads the same again, or is told that it is gone | 4; an error that is not "not found" is a violation |
+//! | I4 | a version stands for the same rows and the same write for life | 4; the order of versions, each time it is listed |
+//! | I5 | every file that is reachable is there | 6, after every sweep and at the end |
+//! | I6 | no file that is reachable is deleted | 5 and 6; [`interrupting`](crate::conformance::interrupting) at every call |
+//! | I7 | every file that nothing reaches can be collected | 7; [`interrupting`](crate::conformance::interrupting), after every interruption |
+//! | I8 | versions have no gaps | 1 |
+//! | I9 | the history is serial | 1 and 3: rows are elements of a set, each added once, and every write is checked on its base |
+//! | I10 | hints do not run ahead of the truth, and without caches nothing changes | 7 and 8 |
+//! | I11 | a write tried again by the same id is one version | 2; [`racing`](crate::conformance::racing) |
 mod actors;
 mod foreign;
 mod history;
@@ -57,8 +73,8 @@ pub struct Schedule {
     pub readers: usize,
     /// Writers of other engines, where the subject has one.
     pub foreigners: usize,
-    /// Whether one more actor compacts, tags, expires, vacuums, checkpoints and clears away orphans.
-    pub upkeep: bool,
+    /// Actors that compact, tag, expire, vacuum, checkpoint and clear away orphans.
+    pub keepers: usize,
     /// Things each actor does.
     pub steps: usize,
     /// Whether stores fail and processes die.
@@ -79,7 +95,7 @@ impl Schedule {
             writers: 3,
             readers: 1,
             foreigners: 1,
-            upkeep: true,
+            keepers: 1,
             steps: 4,
             faults: true,
             slow_publish: true,
@@ -184,7 +200,7 @@ async fn play(subject: &dyn Subject, schedule: &Schedule) -> Result<Report, Viol
             actors.push(Box::pin(foreign::writer(&sea, foreigner, dice.split(), first_id)));
         }
     }
-    if schedule.upkeep {
+    for _ in 0..schedule.keepers {
         actors.push(Box::pin(upkeep::keeper(&sea, dice.split())));
     }
     join_all(actors).await.into_iter().collect::<Result<Vec<()>, _>>()?;

@@ -40,6 +40,8 @@ use crate::seed::{Dice, Seed};
 #[derive(Debug, Clone)]
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
+    /// `inner`, where it is in memory and can be copied.
+    memory: Option<Arc<InMemory>>,
     shared: Arc<Shared>,
 }
 
@@ -71,17 +73,29 @@ struct State {
 impl FaultyStore {
     /// An empty store in memory.
     pub fn new(seed: Seed) -> Self {
-        Self::over(Arc::new(InMemory::new()), seed)
+        Self::of(InMemory::new(), seed)
     }
 
     pub fn over(inner: Arc<dyn ObjectStore>, seed: Seed) -> Self {
-        Self { inner, shared: Arc::new(Shared { dice: Dice::new(seed), state: Mutex::default() }) }
+        Self { inner, memory: None, shared: Arc::new(Shared { dice: Dice::new(seed), state: Mutex::default() }) }
+    }
+
+    fn of(memory: InMemory, seed: Seed) -> Self {
+        let memory = Arc::new(memory);
+        let inner: Arc<dyn ObjectStore> = Arc::clone(&memory) as _;
+        Self { memory: Some(memory), ..Self::over(inner, seed) }
     }
 
     /// The same objects, seen by a process that knows nothing of the faults of the other.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        Self::over(Arc::clone(&self.inner), Seed(0))
+        Self { memory: self.memory.clone(), ..Self::over(Arc::clone(&self.inner), Seed(0)) }
+    }
+
+    /// A copy of the objects as they are now, without the faults; `None` where they do not lie in memory.
+    #[must_use]
+    pub fn forked(&self) -> Option<Self> {
+        self.memory.as_ref().map(|it| Self::of(it.fork(), Seed(0)))
     }
 
     /// The table `name` in this store.

@@ -71,8 +71,8 @@ impl Subject for Spoilt {
         self.0.holds_rows()
     }
 
-    fn is_cache(&self, path: &str) -> bool {
-        self.0.is_cache(path)
+    fn caches(&self, all: &[String]) -> Vec<String> {
+        self.0.caches(all)
     }
 
     fn foreigner(&self) -> Option<&dyn Foreigner> {
@@ -93,56 +93,71 @@ fn hold(subject: &dyn Subject, first: u64, change: impl Fn(Schedule) -> Schedule
     runs.fold(Report::default(), Report::plus)
 }
 
-/// What the first schedules say that noticed something.
-fn noticed(subject: &dyn Subject, seeds: u64, change: impl Fn(Schedule) -> Schedule) -> Vec<String> {
-    let red = (0..seeds).filter_map(|seed| sim::run(subject, &change(Schedule::new(seed))).err());
-    let red: Vec<String> = red.map(|it| it.to_string()).collect();
-    assert!(red.iter().all(|it| it.starts_with("Seed(")), "each says how to see it again: {red:?}");
-    red
-}
-
+/// Plays schedules until `wanted` of them have noticed something; at most `most`.
 #[track_caller]
-fn at_least(red: &[String], wanted: usize) {
-    assert!(red.len() >= wanted, "{} schedules noticed: {red:?}", red.len());
+fn red(subject: &dyn Subject, wanted: usize, most: u64, change: impl Fn(Schedule) -> Schedule) {
+    let runs = (0..most).filter_map(|seed| sim::run(subject, &change(Schedule::new(seed))).err());
+    let red: Vec<String> = runs.map(|it| it.to_string()).take(wanted).collect();
+    assert!(red.iter().all(|it| it.starts_with("Seed(")), "each says how to see it again: {red:?}");
+    assert!(red.len() == wanted, "{} of {most} schedules noticed: {red:?}", red.len());
 }
 
-fn busy(report: Report) {
+/// So many schedules show each thing that writers do, and so many everything that upkeep does.
+const WRITERS_SHOW: u64 = 10;
+const KEEPERS_SHOW: u64 = 25;
+
+/// That the schedules were worth their time, as far as so many can be.
+#[track_caller]
+fn busy(report: Report, schedules: u64) {
     let Report { acknowledged, refused, unknown, crashes, foreign, again, .. } = report;
     let all = [acknowledged, refused, unknown, crashes, foreign, again];
-    assert!(all.iter().all(|it| *it > 0), "{report:?}");
+    assert!(schedules < WRITERS_SHOW || all.iter().all(|it| *it > 0), "{report:?}");
     let upkeep = [report.checkpoints, report.expired, report.vacuumed, report.orphaned];
-    assert!(upkeep.iter().all(|it| *it > 0), "{report:?}");
+    assert!(schedules < KEEPERS_SHOW || upkeep.iter().all(|it| *it > 0), "{report:?}");
 }
 
 #[test]
 fn rewritten_tables_hold_under_faults() {
-    busy(hold(&Written::PLAIN, 0, |it| it));
+    busy(hold(&Written::PLAIN, 0, |it| it), seeds());
 }
 
 #[test]
 fn tables_with_vectors_hold_under_faults() {
-    busy(hold(&Written::VECTORS, 10_000, |it| it));
+    busy(hold(&Written::VECTORS, 10_000, |it| it), seeds());
 }
 
 #[test]
 fn modern_tables_hold_under_faults() {
-    busy(hold(&Written::MODERN, 20_000, |it| it));
+    busy(hold(&Written::MODERN, 20_000, |it| it), seeds());
 }
 
 #[test]
 fn two_writers_and_two_foreigners_hold() {
-    busy(hold(&Written::VECTORS, 30_000, |it| Schedule { writers: 2, foreigners: 2, ..it }));
+    busy(hold(&Written::VECTORS, 30_000, |it| Schedule { writers: 2, foreigners: 2, ..it }), seeds());
+}
+
+/// Schedules so long that a quarter of them is worth the whole of others.
+fn hold_long(subject: &dyn Subject, first: u64, change: impl Fn(Schedule) -> Schedule) {
+    let runs = (first..first + seeds().div_ceil(4)).map(|seed| match sim::run(subject, &change(Schedule::new(seed))) {
+        Ok(report) => report,
+        Err(violation) => panic!("{violation}"),
+    });
+    busy(runs.fold(Report::default(), Report::plus), seeds());
 }
 
 #[test]
 fn long_schedules_with_much_upkeep_hold() {
-    let long = |it| Schedule { writers: 2, steps: 10, ..it };
-    let runs =
-        (40_000..40_000 + seeds() / 4).map(|seed| match sim::run(&Written::MODERN, &long(Schedule::new(seed))) {
-            Ok(report) => report,
-            Err(violation) => panic!("{violation}"),
-        });
-    busy(runs.fold(Report::default(), Report::plus));
+    hold_long(&Written::MODERN, 40_000, |it| Schedule { writers: 2, steps: 10, ..it });
+}
+
+#[test]
+fn two_keepers_at_once_hold() {
+    hold_long(&Written::VECTORS, 60_000, |it| Schedule { writers: 2, keepers: 2, steps: 8, ..it });
+}
+
+#[test]
+fn three_keepers_of_modern_tables_hold() {
+    hold_long(&Written::MODERN, 70_000, |it| Schedule { writers: 1, keepers: 3, steps: 8, ..it });
 }
 
 #[test]
@@ -158,67 +173,67 @@ fn a_seed_is_a_schedule() {
     assert_eq!(one, sim::run(&Written::MODERN, &Schedule::new(7)));
 }
 
+/// delta 1410, from the other side: what a store without conditions does to a table is noticed.
 #[test]
 fn red_without_put_if_absent() {
-    at_least(&noticed(&Written::VECTORS, 20, |it| it.without(Safety::PutIfAbsent)), 3);
+    red(&Written::VECTORS, 3, 60, |it| it.without(Safety::PutIfAbsent));
 }
 
 #[test]
 fn red_without_the_conflict_check() {
     let busy = |it: Schedule| Schedule { foreigners: 0, steps: 10, ..it.without(Safety::ConflictCheck) };
-    at_least(&noticed(&Written::VECTORS, 40, busy), 1);
+    red(&Written::VECTORS, 1, 100, busy);
 }
 
 #[test]
 fn red_when_a_commit_stands_on_what_nobody_checked() {
     let busy = |it: Schedule| Schedule { steps: 10, stale_lists: false, ..it.without(Safety::CheckedBase) };
-    at_least(&noticed(&Written::VECTORS, 40, busy), 1);
+    red(&Written::VECTORS, 1, 100, busy);
 }
 
 #[test]
 fn red_when_files_of_an_unknown_commit_are_deleted() {
-    let busy = |it: Schedule| Schedule { steps: 8, ..it.without(Safety::UnknownKept) };
-    at_least(&noticed(&Written::VECTORS, 40, busy), 1);
+    red(&Written::VECTORS, 1, 100, |it| Schedule { steps: 8, ..it.without(Safety::UnknownKept) });
 }
 
 #[test]
 fn red_when_a_commit_does_not_look_for_itself() {
-    at_least(&noticed(&Written::VECTORS, 20, |it| it.without(Safety::OwnFound)), 3);
+    red(&Written::VECTORS, 3, 60, |it| it.without(Safety::OwnFound));
 }
 
 #[test]
 fn red_when_a_vacuum_forgets_tags() {
-    let busy = |it: Schedule| Schedule { steps: 12, ..it.without(Safety::TagsKept) };
-    at_least(&noticed(&Written::VECTORS, 20, busy), 1);
+    red(&Written::VECTORS, 1, 100, |it| Schedule { steps: 12, ..it.without(Safety::TagsKept) });
 }
 
 #[test]
 fn red_when_a_vacuum_forgets_time() {
-    at_least(&noticed(&Written::VECTORS, 20, |it| it.without(Safety::WindowKept)), 3);
+    red(&Written::VECTORS, 3, 60, |it| it.without(Safety::WindowKept));
 }
 
-/// What a spoilt table comes to, in schedules with much upkeep and nothing else going wrong.
-fn spoilt(tampering: Tampering) -> Vec<String> {
+/// A spoilt table is noticed in schedules with much upkeep and nothing else going wrong.
+#[track_caller]
+fn spoilt(tampering: Tampering, wanted: usize) {
     let quiet = |it| Schedule { writers: 2, foreigners: 0, faults: false, stale_lists: false, steps: 10, ..it };
-    noticed(&Spoilt(Written::VECTORS, tampering), 20, quiet)
+    red(&Spoilt(Written::VECTORS, tampering), wanted, 60, quiet);
 }
 
 #[test]
 fn red_when_a_checkpoint_lacks_a_file() {
-    at_least(&spoilt(Tampering::FileLeftOut), 3);
+    spoilt(Tampering::FileLeftOut, 3);
 }
 
 #[test]
 fn red_when_a_checkpoint_lacks_tombstones() {
-    at_least(&spoilt(Tampering::TombstonesLeftOut), 3);
+    spoilt(Tampering::TombstonesLeftOut, 3);
 }
 
 #[test]
 fn red_when_clean_up_takes_a_commit_too_many() {
-    at_least(&spoilt(Tampering::OneCommitTooMany), 1);
+    spoilt(Tampering::OneCommitTooMany, 1);
 }
 
 #[test]
 fn red_when_the_hint_goes_back() {
-    at_least(&spoilt(Tampering::HintGoesBack), 1);
+    spoilt(Tampering::HintGoesBack, 1);
 }

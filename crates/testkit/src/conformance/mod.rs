@@ -2,11 +2,13 @@
 //!
 //! A format takes part with a [`Subject`]: how to make a table of `id BIGINT, name VARCHAR` and how to put rows into it.
 //! Subjects that only read write by hand what another engine would have written, and run [`reading`] alone. The
-//! others run [`writing`], [`racing`], [`crashing`] and [`upkeep`], too. Worlds are in memory or on a disk, behind a
-//! [`FaultyStore`] in any case.
+//! others run [`writing`], [`racing`] and [`upkeep`], too, and, in memory, [`crashing`] and [`interrupting`]. Worlds are in
+//! memory or on a disk, behind a [`FaultyStore`] in any case.
 //!
 //! [`conformance_tests!`](crate::conformance_tests) makes one test a behaviour.
 pub mod crashing;
+pub mod interrupting;
+mod points;
 pub mod racing;
 pub mod reading;
 pub mod upkeep;
@@ -28,11 +30,18 @@ use lakebed_core::{
     storage::{LocalDisk, Storage},
     table::Table,
     timeline::Action,
-    version::{AsOf, Version, VersionId},
+    version::{AsOf, Millis, Version, VersionId},
 };
 use tempfile::TempDir;
 
-use crate::{env, pond, reference, rows::Rows, seed::Seed, store::FaultyStore, value::Value};
+use crate::{
+    env::{self, SeededIds, SteppingClock},
+    pond, reference,
+    rows::Rows,
+    seed::Seed,
+    store::FaultyStore,
+    value::Value,
+};
 
 /// One format's part in the suite.
 #[async_trait]
@@ -83,9 +92,9 @@ pub trait Subject: Debug + Send + Sync {
         |_| false
     }
 
-    /// Whether the table must be the same without this object below the root.
-    fn is_cache(&self, _path: &str) -> bool {
-        false
+    /// Which of all the objects below the root the table must be the same without.
+    fn caches(&self, _all: &[String]) -> Vec<String> {
+        Vec::new()
     }
 
     /// A writer of another engine, where the subject has one.
@@ -139,6 +148,18 @@ impl World {
         let folder = tempfile::tempdir().expect("a folder for temporary files");
         let disk = Arc::new(LocalDisk::new(folder.path()));
         Self { store: FaultyStore::over(disk, Seed(1)), env: env::env(Seed(2)), _folder: Some(folder) }
+    }
+
+    /// This world as it is now, for a run of its own: a copy of the objects, no faults, other ids, a clock that starts at
+    /// `now`. Two runs that do the same leave the same bytes.
+    ///
+    /// # Panics
+    /// If it is on a disk.
+    #[must_use]
+    pub fn forked(&self, now: Millis) -> Self {
+        let store = self.store.forked().expect("a world in memory");
+        let env = Env { clock: Arc::new(SteppingClock::at(now)), ids: Arc::new(SeededIds::new(Seed(3))) };
+        Self { store, env, _folder: None }
     }
 
     pub fn location(&self) -> TableLocation {
@@ -208,7 +229,8 @@ pub(crate) async fn three_appends(subject: &dyn Subject, world: &World) -> Arc<d
     table
 }
 
-/// The behaviours as tests: `conformance_tests!(reading, subject, world)`, or `all` for subjects that write.
+/// The behaviours as tests: `conformance_tests!(reading, subject, world)`, or `all` for subjects that write; `healthy` is
+/// all but those of processes that die, which are the same in every world.
 ///
 /// `subject` and `world` are expressions that make a fresh one for each test.
 #[macro_export]
@@ -221,7 +243,7 @@ macro_rules! conformance_tests {
             a_folder_without_a_table_is_none,
         }
     };
-    (all, $subject:expr, $world:expr) => {
+    (healthy, $subject:expr, $world:expr) => {
         $crate::conformance_tests! { reading, $subject, $world }
         $crate::conformance_tests! { @group writing, $subject, $world,
             deleted_rows_are_gone_and_stay_in_old_versions, tags_name_versions, a_restore_is_a_new_version,
@@ -232,14 +254,24 @@ macro_rules! conformance_tests {
             without_answers_the_outcome_is_unknown, deleting_the_same_rows_twice_conflicts,
             a_schema_change_stops_older_writes, an_append_conflicts_with_who_read_all_only_when_serializable,
         }
-        $crate::conformance_tests! { @group crashing, $subject, $world,
-            an_append_is_all_or_nothing, an_append_over_a_rival_is_all_or_nothing, a_delete_is_all_or_nothing,
-            a_merge_is_all_or_nothing, a_compaction_changes_no_row, a_restore_is_all_or_nothing,
-            a_tag_is_all_or_nothing, upkeep_stops_anywhere_unharmed,
-        }
         $crate::conformance_tests! { @group upkeep, $subject, $world,
             a_plan_changes_nothing, expired_versions_are_named_and_others_stay, orphans_go_and_files_in_use_stay,
             tags_keep_versions, a_vacuum_keeps_what_versions_need,
+        }
+    };
+    (all, $subject:expr, $world:expr) => {
+        $crate::conformance_tests! { healthy, $subject, $world }
+        $crate::conformance_tests! { @group crashing, $subject, $world,
+            an_append_is_all_or_nothing, a_delete_is_all_or_nothing, a_merge_is_all_or_nothing,
+            a_compaction_changes_no_row, a_restore_is_all_or_nothing, a_tag_is_there_or_not, a_tag_goes_or_stays,
+            an_append_beside_others_is_all_or_nothing, a_delete_beside_others_is_all_or_nothing,
+            a_merge_beside_others_is_all_or_nothing, a_compaction_beside_others_changes_no_row,
+            a_restore_beside_others_is_refused, a_tag_beside_others_is_there_or_not,
+        }
+        $crate::conformance_tests! { @group interrupting, $subject, $world,
+            a_checkpoint_stops_anywhere_unharmed, log_clean_up_stops_anywhere_unharmed,
+            a_vacuum_stops_anywhere_unharmed, a_lite_vacuum_stops_anywhere_unharmed,
+            the_search_for_orphans_stops_anywhere_unharmed,
         }
     };
     (@group $group:ident, $subject:expr, $world:expr, $($behaviour:ident),+ $(,)?) => {

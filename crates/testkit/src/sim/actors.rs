@@ -228,7 +228,7 @@ fn fresh(changes: &[Change]) -> Vec<FilePath> {
     data.chain(vectors).filter(|it| !old.contains(it)).cloned().collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// A version that cannot be read must have been forgotten meanwhile, or the store failed.
+/// A version that cannot be read must have been forgotten meanwhile, and the error says so, or the store failed.
 async fn no_rows(
     sea: &Sea<'_>,
     process: &Process,
@@ -241,6 +241,9 @@ async fn no_rows(
     let healthy = sea.process(&Dice::new(sea.schedule.seed));
     let Ok(table) = sea.open_whole(&healthy).await else { return Ok(err) };
     note_versions(&sea.history, table.as_ref()).await?;
+    if err.kind() != ErrorKind::NotFound {
+        return Err(Violation::new(format!("version {version} cannot be read, and is not said to be gone: {err}")));
+    }
     match table.resolve(&AsOf::Version(version.clone())).await {
         Err(gone) if gone.kind() == ErrorKind::NotFound => Ok(err),
         Ok(_) if sea.history().may_be_emptied(&version) => Ok(err),

@@ -77,7 +77,7 @@ async fn reachable(table: &dyn Table) -> Result<BTreeSet<FilePath>, Violation> {
     found.map_err(|it| failed("what is reachable, nobody knows", &it))
 }
 
-async fn everything_reachable_is_there(table: &dyn Table) -> Result<(), Violation> {
+pub(super) async fn everything_reachable_is_there(table: &dyn Table) -> Result<(), Violation> {
     for path in reachable(table).await? {
         match table.storage().head(&path).await {
             Ok(Some(_)) => (),
@@ -111,8 +111,7 @@ async fn delete(process: &Process, paths: Vec<String>) {
 }
 
 async fn without_caches(sea: &Sea<'_>, process: &Process) -> Result<(), Violation> {
-    let mut caches = names(process).await?;
-    caches.retain(|it| sea.subject.is_cache(it));
+    let caches = sea.subject.caches(&names(process).await?);
     delete(process, caches).await;
     Ok(())
 }

@@ -15,6 +15,7 @@ use super::{
     Process, Safety, Sea,
     actors::{attempt, pause},
     history::{Effect, Violation, note_versions},
+    judge,
 };
 use crate::{conformance, pond::intent, seed::Dice};
 
@@ -154,5 +155,8 @@ async fn carry_out(
         note_versions(&sea.history, table.as_ref()).await?;
     }
     let done = maintain::run(table, &StoragePublisher, &process.env, plan).await;
+    if let Ok(table) = sea.open_whole(&healthy).await {
+        judge::everything_reachable_is_there(table.as_ref()).await?;
+    }
     Ok(done.is_ok_and(|it| it.stopped.is_none()))
 }
