@@ -52,9 +52,9 @@ pub(crate) struct Global {
     /// Colours: auto, always, never
     #[arg(long, value_name = "WHEN", global = true, hide_possible_values = true, help_heading = "Global options")]
     pub(crate) color: Option<When>,
-    /// Progress on stderr: auto, always, never
+    /// Progress on stderr: auto, always, never, json
     #[arg(long, value_name = "WHEN", global = true, hide_possible_values = true, help_heading = "Global options")]
-    pub(crate) progress: Option<When>,
+    pub(crate) progress: Option<Progress>,
     /// Say less
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     pub(crate) quiet: bool,
@@ -113,6 +113,18 @@ pub(crate) enum When {
     Auto,
     Always,
     Never,
+}
+
+/// How what takes long is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Progress {
+    /// Where somebody looks.
+    #[default]
+    Auto,
+    Always,
+    Never,
+    /// A line an event, for programs.
+    Json,
 }
 
 #[derive(Debug, Subcommand)]

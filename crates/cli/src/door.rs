@@ -2,7 +2,8 @@
 use std::{collections::BTreeMap, io::Write as _, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{
-    args::{Format, Global, When},
+    args::{Format, Global, Progress, When},
+    busy::{Busy, Shown},
     failure::{Failure, eprint},
     render::{self, Envelope, Printer},
     report::{Record, Report},
@@ -12,7 +13,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use clap::ValueEnum as _;
 use futures::{Stream, StreamExt};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lakebed::{
     Lakebed, Opened, RequestLog,
     config::{Config, Origin, parse_duration},
@@ -34,7 +34,7 @@ pub(crate) struct Door {
     pub(crate) terminal: Terminal,
     pub(crate) explain: bool,
     quiet: bool,
-    progress: bool,
+    progress: Shown,
     folder: PathBuf,
     environment: BTreeMap<String, String>,
 }
@@ -72,10 +72,13 @@ impl Door {
         let terminal = Terminal::detect(when("color"));
         let format = config.get("format").and_then(|it| Format::from_str(it, true).ok());
         let format = format.unwrap_or(if terminal.stdout { Format::Table } else { Format::Tsv });
-        let progress = match when("progress") {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => terminal.stderr && !global.quiet,
+        let progress = config.get("progress").and_then(|it| Progress::from_str(it, true).ok()).unwrap_or_default();
+        let progress = match progress {
+            Progress::Always => Shown::Bar,
+            Progress::Never => Shown::Nothing,
+            Progress::Auto if terminal.stderr && !global.quiet => Shown::Bar,
+            Progress::Auto => Shown::Nothing,
+            Progress::Json => Shown::Events,
         };
         let log = if global.explain { RequestLog::On } else { RequestLog::Off };
         let lake = Lakebed::builder().config(config).base(&folder).environment(environment.clone()).env(env);
@@ -267,16 +270,9 @@ impl Door {
         tracing::warn!("{text}");
     }
 
-    /// Something that moves on stderr until it is dropped; nothing where nobody looks.
+    /// Shows on stderr that something is done, until it is dropped; nothing where nobody looks.
     pub(crate) fn busy(&self, text: &'static str) -> Busy {
-        if !self.progress {
-            return Busy(None);
-        }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}").expect("the template is well formed"));
-        bar.set_message(text);
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Busy(Some(bar))
+        Busy::begin(self.progress, text)
     }
 
     /// With `--explain`: what was asked of storage, request by request.
@@ -295,18 +291,6 @@ impl Door {
             io.waves(),
             io.bytes_read()
         ));
-    }
-}
-
-/// Clears its line when dropped.
-#[derive(Debug)]
-pub(crate) struct Busy(Option<ProgressBar>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
-        }
     }
 }
 
@@ -334,11 +318,12 @@ fn working_folder(global: &Global) -> Result<PathBuf> {
 fn flags(global: &Global) -> Vec<(&'static str, &'static str, Option<String>)> {
     let named = |format: Format| format.to_possible_value().map(|it| it.get_name().to_owned());
     let when = |it: When| it.to_possible_value().map(|it| it.get_name().to_owned());
+    let progress = |it: Progress| it.to_possible_value().map(|it| it.get_name().to_owned());
     vec![
         ("profile", "--profile", global.profile.clone()),
         ("format", "--format", global.format.and_then(named)),
         ("color", "--color", global.color.and_then(when)),
-        ("progress", "--progress", global.progress.and_then(when)),
+        ("progress", "--progress", global.progress.and_then(progress)),
         ("read_only", "--read-only", global.read_only.then(|| "true".to_owned())),
         ("memory", "--memory", global.memory.clone()),
         ("timeout", "--timeout", global.timeout.clone()),

@@ -3,6 +3,7 @@
 //! Data go to stdout; notes, warnings and progress to stderr. A pipe never sees an escape sequence. Every way to end
 //! has its exit code, listed in [`failure`].
 mod args;
+mod busy;
 mod command;
 mod door;
 mod failure;

@@ -34,6 +34,10 @@ use crate::{
     version::VersionId,
 };
 
+mod clash;
+
+pub use self::clash::Clash;
+
 /// What this commit depends on, so that a later version can be told to break it.
 #[derive(Debug, Clone)]
 pub struct ConflictPolicy {

@@ -1,4 +1,4 @@
-//! Ctrl-C while a commit is on its way: to a store that takes it and says nothing.
+//! What happens while a write is on its way, to a store that takes it and says nothing: Ctrl-C, and other writers.
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -33,25 +33,33 @@ impl Silent {
 
     /// A command that makes a tag, once its commit was sent.
     fn tagging(&self) -> Child {
-        let mut child = command(self.world.root())
+        let child = self.start(&["tag", "create", "x", "s3://shop/orders", "--upgrade"]);
+        self.wait_for(|it| it.starts_with("PUT") && it.ends_with(COMMIT));
+        child
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        command(self.world.root())
             .env("LAKEBED_STORE_S3_ENDPOINT", self.cloud.endpoint())
             .env("LAKEBED_STORE_S3_ALLOW_HTTP", "true")
             .env("LAKEBED_STORE_S3_CREDENTIALS", "none")
             .env("AWS_REGION", "eu-west-1")
-            .args(["tag", "create", "x", "s3://shop/orders", "--upgrade"])
+            .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .unwrap();
+            .unwrap()
+    }
+
+    /// Waits until the cloud got such a request. A command that never sends it ends when its cloud does.
+    fn wait_for(&self, wanted: impl Fn(&str) -> bool) {
         for _ in 0..3_000 {
-            if self.cloud.requests().iter().any(|it| it.starts_with("PUT") && it.ends_with(COMMIT)) {
-                return child;
+            if self.cloud.requests().iter().any(|it| wanted(it)) {
+                return;
             }
             pause();
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        panic!("no commit was sent: {:?}", self.cloud.requests());
+        panic!("no such request: {:?}", self.cloud.requests());
     }
 }
 
@@ -113,4 +121,23 @@ fn an_answer_that_comes_in_time_is_the_answer() {
     let ran = end(child, stderr);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("committed_in\t8"), "{}", ran.stdout);
+}
+
+/// A data file is on its way while another writer changes the table's properties.
+#[test]
+fn a_commit_that_cannot_follow_another_ends_with_4() {
+    let silent = Silent::new();
+    silent.cloud.keep_silent(".parquet");
+    let child = silent.start(&["sql", "-c", "UPDATE delta.`s3://shop/orders` SET order_id = order_id + 1"]);
+    silent.wait_for(|it| it.starts_with("PUT") && it.ends_with(".parquet"));
+    let first = fs::read_to_string(silent.world.path("orders/_delta_log/00000000000000000000.json")).unwrap();
+    let metadata = first.lines().find(|it| it.contains("\"metaData\"")).unwrap();
+    let changed = metadata.replacen("\"configuration\":{", "\"configuration\":{\"mine\":\"x\"", 1);
+    assert_ne!(changed, metadata);
+    silent.cloud.put(&format!("orders/{COMMIT}"), changed.as_bytes());
+    silent.cloud.keep_silent("");
+    let ran = crate::run::ran(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error[E-CONFLICT]: UPDATE lost to "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: nothing was committed"), "{}", ran.stderr);
 }

@@ -6,6 +6,7 @@ mod exits;
 #[expect(dead_code, reason = "the clouds of another crate's tests can do more")]
 mod fake;
 mod interrupted;
+mod mission;
 mod run;
 mod shapes;
 mod sql;

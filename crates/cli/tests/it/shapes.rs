@@ -151,3 +151,14 @@ fn the_newest_of_history_cost_no_older_commit() {
     assert_eq!(commits(&["sql", "-c", "SELECT id, operation FROM delta.`./orders$history` LIMIT 2"]), 2);
     assert_eq!(commits(&["sql", "-c", "SELECT id, operation FROM delta.`./orders$history`"]), 8);
 }
+
+#[test]
+fn progress_is_told_to_programs_a_line_an_event() {
+    let world = World::with_orders();
+    let ran = world.run(&["doctor", "orders", "-q", "--progress", "json"]);
+    let events: Vec<Value> = ran.stderr.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    let told: Vec<_> = events.iter().map(|it| (it["event"].as_str().unwrap(), it["what"].as_str().unwrap())).collect();
+    assert_eq!(told, [("begin", "examining"), ("end", "examining")]);
+    assert!(events[1]["ms"].is_number(), "{}", ran.stderr);
+    assert_eq!(world.run(&["doctor", "orders", "--progress", "sometimes"]).code, 2);
+}

@@ -7,7 +7,7 @@ use super::{Committed, Lease, Publish, Publisher, Staged, Write};
 use crate::{
     Error, ErrorKind, Result,
     change::{Change, VersionDelta},
-    conflict::{self, ConflictPolicy, Ours},
+    conflict::{self, Clash, ConflictPolicy, Ours},
     env::Env,
     path::FilePath,
     scan::Scan,
@@ -39,8 +39,19 @@ pub async fn commit(
     policy: &ConflictPolicy,
 ) -> Result<Committed> {
     let base = Arc::clone(&write.base);
-    let mut attempts =
-        Attempts { table, publisher, env, write, changes, policy, base, rebased: 0, published: 0, open: false };
+    let mut attempts = Attempts {
+        table,
+        publisher,
+        env,
+        write,
+        changes,
+        policy,
+        base,
+        rebased: 0,
+        winner: None,
+        published: 0,
+        open: false,
+    };
     let err = match attempts.run().await {
         Ok(committed) => {
             table.committed(write, &committed);
@@ -70,6 +81,8 @@ struct Attempts<'a> {
     /// What the commit stands on: `write.base`, or the last version checked.
     base: Arc<dyn Snapshot>,
     rebased: u32,
+    /// What the last version of others that this commit could follow was.
+    winner: Option<String>,
     published: u32,
     /// Something was sent whose slot is neither ours nor another's yet.
     open: bool,
@@ -97,7 +110,9 @@ impl Attempts<'_> {
                 return Ok(committed);
             }
         }
-        let message = format!("lost {} times to other writers", self.published);
+        let operation = &self.write.intent.operation;
+        let last = self.winner.as_ref().map(|it| format!(", last to {it}")).unwrap_or_default();
+        let message = format!("{operation} lost {} times to other writers{last}", self.published);
         Err(Error::new(ErrorKind::Conflict, message).with_hint("run it again, or raise the number of retries"))
     }
 
@@ -197,6 +212,7 @@ impl Attempts<'_> {
         self.base = self.table.snapshot(&AsOf::Version(last.version.id.clone())).await?;
         assert_eq!(self.base.version().id, last.version.id, "a snapshot must be of the version asked for");
         self.rebased += 1;
+        self.winner = Some(format!("{} of version {}", last.native_action, last.version.id));
         Ok(Since::Others)
     }
 
@@ -205,9 +221,11 @@ impl Attempts<'_> {
         let asked = theirs.iter().any(|it| conflict::asks_for_read_files(&ours, it, self.policy));
         let read = if asked { Some(self.read_files(theirs).await?) } else { None };
         let ours = Ours { read_files: read.as_ref(), ..ours };
-        theirs.iter().try_for_each(|it| conflict::check(&ours, it, self.policy)).map_err(|it| {
-            Error::new(ErrorKind::Conflict, it)
-                .with_hint("nothing was committed: read the table again and redo the change")
+        theirs.iter().try_for_each(|it| {
+            conflict::check(&ours, it, self.policy).map_err(|why| {
+                Error::new(ErrorKind::Conflict, Clash::new(&ours, it, why))
+                    .with_hint("nothing was committed: read the table again and redo the change")
+            })
         })
     }
 

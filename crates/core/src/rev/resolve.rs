@@ -36,8 +36,8 @@ pub async fn resolve(rev: &Rev, table: &dyn Table, now: Millis, tz: &Tz) -> Resu
 /// A ref by its whole name, else a ref or a version and the steps back from it.
 async fn by_name(rev: &Rev, table: &dyn Table) -> Result<Resolved> {
     let refs = match (table.refs().await, &rev.base) {
-        // A version's id needs no refs: they may be beyond what this build can read.
-        (Err(err), Base::Version(_)) if err.kind() == ErrorKind::Unsupported => Vec::new(),
+        // A version's id needs no refs: they may be beyond what this build can read, or lie behind damage that came later.
+        (Err(err), Base::Version(_)) if matches!(err.kind(), ErrorKind::Unsupported | ErrorKind::Corrupt) => Vec::new(),
         (refs, _) => refs?,
     };
     let whole: Vec<&Ref> = refs.iter().filter(|it| it.name == rev.text).collect();

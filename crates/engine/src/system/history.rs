@@ -3,7 +3,7 @@
 //! Read when the statement runs, so that `LIMIT k` reads the newest k commits and no other; names of versions are looked
 //! up only where they are shown. `readable` is `unchecked` here: whether every file of a version is still there takes a
 //! listing, which `log` does.
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -90,6 +90,18 @@ fn batch(newest_first: &[(&Version, &Instant)], refs: &[Ref]) -> Result<RecordBa
         .count("rows_removed", all().map(|it| it.1.details.rows_removed))
         .text("refs", all().map(|it| names(it.0)))
         .text("readable", all().map(|_| "unchecked"))
+        .optional_text("user", all().map(|it| it.1.details.user.clone()))
+        .optional_text("engine", all().map(|it| it.1.details.engine.clone()))
+        .optional_text("read_version", all().map(|it| it.1.details.read_version.as_ref().map(ToString::to_string)))
+        .optional_text("isolation", all().map(|it| it.1.details.isolation.clone()))
+        .optional_text("user_metadata", all().map(|it| it.1.details.user_metadata.clone()))
+        .text("parameters", all().map(|it| object(&it.1.details.parameters)))
+        .text("metrics", all().map(|it| object(&it.1.details.metrics)))
         .text("native", all().map(|it| it.1.details.native.to_string()))
         .batch()
+}
+
+/// As one JSON object.
+fn object(pairs: &BTreeMap<String, String>) -> String {
+    serde_json::json!(pairs).to_string()
 }

@@ -45,7 +45,12 @@ pub const KEYS: &[Key] = &[
     key("memory", Shape::Bytes, None, "limit for queries, as 2GiB; half of the machine's memory by default"),
     key("paths.allow", Shape::List, None, "places outside a table that its metadata may name"),
     key("profile", Shape::Text, None, "settings of `[profile.NAME]` that win over the rest of the files"),
-    key("progress", Shape::Choice(&["auto", "always", "never"]), Some("auto"), "progress bars on stderr"),
+    key(
+        "progress",
+        Shape::Choice(&["auto", "always", "never", "json"]),
+        Some("auto"),
+        "progress on stderr; json is a line an event",
+    ),
     key("read_only", Shape::Bool, Some("false"), "refuse every write"),
     key("store.azure.account", Shape::Text, None, "account of az:// locations"),
     key("store.azure.allow_http", Shape::Bool, Some("false"), "allow unencrypted requests"),

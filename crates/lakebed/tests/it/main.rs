@@ -5,6 +5,7 @@ mod catalog;
 mod change;
 mod corpus;
 mod fake;
+mod mission;
 mod schema_change;
 mod slt;
 mod stores;

@@ -140,7 +140,7 @@ async fn check(session: &Session, command: &str, text: &str) -> std::result::Res
     if rows == expected { Ok(()) } else { Err(format!("found:\n{}", rows.join("\n"))) }
 }
 
-async fn answer(session: &Session, sql: &str) -> Result<Vec<String>> {
+pub(crate) async fn answer(session: &Session, sql: &str) -> Result<Vec<String>> {
     let mut rows = Rows::new(Vec::<String>::new());
     for statement in session.parse(sql)? {
         let output = session.run(&statement).await?;
