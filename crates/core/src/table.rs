@@ -75,6 +75,14 @@ pub trait Table: Any + Debug + Send + Sync {
     async fn evolve(&self, _write: &Write, _schema: &SchemaRef) -> Result<Arc<dyn Snapshot>> {
         Err(no_writes(&self.format()))
     }
+    /// Looks whether what was just published is where readers find it. A writer that was paused for longer than the log
+    /// goes back may have won a slot that was freed meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unknown`](crate::ErrorKind::Unknown) if readers may not find it; others if that could not be learned.
+    async fn confirm(&self, _staged: &Staged) -> Result<()> {
+        Ok(())
+    }
     /// Told by [`commit`](crate::commit::commit) that the write is visible: a handle may remember what it staged.
     fn committed(&self, _write: &Write, _committed: &Committed) {}
     /// Undoes `begin`; idempotent. Never called after an unknown outcome.

@@ -219,6 +219,10 @@ impl Table for DeltaTable {
         Ok(write::evolved(&self.env, write, schema).await?)
     }
 
+    async fn confirm(&self, staged: &Staged) -> Result<()> {
+        write::landing::confirm(self.log(), timeline::number(&staged.version.id)?).await
+    }
+
     fn committed(&self, write: &Write, committed: &Committed) {
         self.log().own.ended(&write.id, timeline::number(&committed.version.id).ok());
     }

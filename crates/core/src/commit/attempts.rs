@@ -60,7 +60,9 @@ pub async fn commit(
         Err(err) => err,
     };
     if attempts.open {
-        return Err(unknown(write, &err));
+        // One that says itself what to do next is not explained again.
+        let explained = err.kind() == ErrorKind::Unknown && err.hint().is_some();
+        return Err(if explained { err } else { unknown(write, &err) });
     }
     // Storage that does not answer may do so later: the write can be tried again.
     if err.kind() != ErrorKind::Unavailable
@@ -168,10 +170,7 @@ impl Attempts<'_> {
     async fn publish(&mut self, staged: &Staged) -> Result<bool> {
         self.published += 1;
         match self.publisher.publish(self.table.storage(), &staged.publish).await {
-            Ok(Put::Won) => {
-                self.open = false;
-                Ok(true)
-            }
+            Ok(Put::Won) => self.confirm(staged).await,
             // Even "lost" may be our own first try, met by a client's second.
             Ok(Put::Lost | Put::Unknown) => {
                 self.open = true;
@@ -183,6 +182,20 @@ impl Attempts<'_> {
                 Ok(false)
             }
             Err(err) => Err(err),
+        }
+    }
+
+    /// Whether the slot that was won is one that readers see. What could not be learned now is looked for like a lost answer.
+    async fn confirm(&mut self, staged: &Staged) -> Result<bool> {
+        let confirmed = self.table.confirm(staged).await;
+        self.open = confirmed.is_err();
+        match confirmed {
+            Ok(()) => Ok(true),
+            Err(err) if err.kind() == ErrorKind::Unknown => Err(err),
+            Err(err) => {
+                tracing::warn!(write = %self.write.id, %err, "a commit that won could not be looked at");
+                Ok(false)
+            }
         }
     }
 

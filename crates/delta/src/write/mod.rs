@@ -8,6 +8,7 @@
 //!    the schema that the commit makes. The text is put together by [`draft`], `commitInfo` first ([`info`]).
 //! 4. Publishing and retrying are core's ([`lakebed_core::commit`]). Each time a commit is staged anew, everything that
 //!    depends on the version below is made anew: the time in the commit, the files looked up, the application's version.
+//! 5. A commit that won is looked at once: log clean-up may have freed its slot before ([`landing`]).
 //!
 //! The bytes of a commit that won are remembered until the next look at the log ([`own`]), which then need not read them.
 //! Spec: Delta PROTOCOL.md, "Actions", "Requirements for Writers".
@@ -34,6 +35,7 @@ use crate::{
 
 pub(crate) mod create;
 pub(crate) mod draft;
+pub(crate) mod landing;
 pub(crate) mod own;
 pub(crate) mod path;
 pub(crate) mod replace;
