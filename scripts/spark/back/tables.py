@@ -288,10 +288,25 @@ def tagged(t):
     t.tag("first", 1)
 
 
+def replaced(t):
+    """Another table in place of the one that is there: schema, partitions and properties change, versions before it stay."""
+    mapping = MAPPED.format(mode="name")
+    t.lake(
+        f"CREATE TABLE {{t}} ({COLUMNS}) USING delta PARTITIONED BY (p) TBLPROPERTIES ({VECTORS})",
+        f"INSERT INTO {{t}} VALUES {DATA}",
+        "DELETE FROM {t} WHERE id = 3",
+        f"CREATE OR REPLACE TABLE {{t}} (k BIGINT NOT NULL, `a b` STRING) USING delta TBLPROPERTIES ({mapping})",
+        "INSERT INTO {t} VALUES (1, 'one'), (2, 'two')",
+        "CREATE OR REPLACE TABLE {t} USING delta AS SELECT k AS id, k * 2 AS v FROM {t}",
+    )
+    t.spark("INSERT INTO {t} VALUES (3, 6)", "DELETE FROM {t} WHERE id = 1")
+    t.lake("REPLACE TABLE {t} USING delta AS SELECT v, id FROM {t}", "INSERT INTO {t} VALUES (7, 8)")
+
+
 def all_tables() -> dict:
     made = (
         plain, partitioned, partitioned_by_types, types, nested, vectors, vectors_large, rewritten, mapped_by_name, mapped_by_id,
         change_feed, change_feed_of_vectors, clock_in_commits, checkpoints_classic, checkpoints_v2, checkpoints_with_columns,
-        constrained, made_from_a_query, overwritten, widened, upgraded, restored, swept, tagged,
+        constrained, made_from_a_query, overwritten, widened, upgraded, restored, replaced, swept, tagged,
     )
     return {build.__name__: build for build in made}
