@@ -66,6 +66,29 @@ async fn files_that_hold_no_wanted_row_are_not_opened() {
     }
 }
 
+/// delta-io/delta-rs#4535: a merge that looks for rows without a partner read every partition, although its ON and the
+/// clause both pin one.
+#[tokio::test]
+async fn delta_rs_4535_not_matched_by_source_reads_the_pinned_partition_only() {
+    let files = |on: &str, clause: &str| {
+        let sql = format!(
+            "MERGE INTO orders o USING (SELECT 4 AS k) s ON o.Id = s.k{on} WHEN MATCHED THEN UPDATE SET name = 'y' \
+             WHEN NOT MATCHED BY SOURCE AND {clause} THEN DELETE"
+        );
+        async move {
+            let world = World::new().await;
+            world.store.clear_log();
+            assert_eq!(world.run(&sql).await.expect(&sql), "count\n1", "{sql}");
+            let log = world.store.log().into_iter().map(|it| it.path).filter(|it| it.contains("data/"));
+            log.collect::<std::collections::BTreeSet<_>>().len()
+        }
+    };
+    let pinned = files(" AND o.day = 'd2'", "o.day = 'd2' AND o.name = 'cid'").await;
+    assert_eq!(pinned, 1, "the file of d2");
+    let open = files("", "o.name = 'cid'").await;
+    assert!(open > pinned, "without a pin every file is read: {open}");
+}
+
 #[tokio::test]
 async fn a_statement_reads_the_version_it_changes() {
     let script =
