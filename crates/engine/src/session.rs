@@ -8,6 +8,7 @@ mod drop;
 mod explain;
 mod insert;
 mod kept;
+mod pool;
 mod run;
 mod settings;
 mod shared;
@@ -23,8 +24,7 @@ use async_trait::async_trait;
 use datafusion::{
     execution::{
         SendableRecordBatchStream, SessionState, SessionStateBuilder, SessionStateDefaults,
-        memory_pool::{FairSpillPool, TrackConsumersPool},
-        runtime_env::RuntimeEnvBuilder,
+        memory_pool::TrackConsumersPool, runtime_env::RuntimeEnvBuilder,
     },
     prelude::{SessionConfig, SessionContext},
 };
@@ -45,7 +45,7 @@ pub(crate) use self::{
     writes::counted,
 };
 
-use self::run::Mutable;
+use self::{pool::Pool, run::Mutable};
 use crate::{
     error::of_datafusion,
     registry::Formats,
@@ -176,11 +176,15 @@ impl fmt::Debug for Output {
     }
 }
 
+/// Memory by which a batch may have one more row; where there is enough, batches are of the usual size.
+const BYTES_A_ROW: usize = 64 << 10;
+const FEWEST_ROWS: usize = 256;
+
 fn state(options: &SessionOptions) -> Result<SessionState> {
     let mut runtime = RuntimeEnvBuilder::new();
     if let Some(bytes) = options.memory_limit {
         const NAMED_CONSUMERS: std::num::NonZeroUsize = std::num::NonZeroUsize::new(3).expect("three is not zero");
-        let pool = TrackConsumersPool::new(FairSpillPool::new(bytes), NAMED_CONSUMERS);
+        let pool = TrackConsumersPool::new(Pool::new(bytes), NAMED_CONSUMERS);
         runtime = runtime.with_memory_pool(Arc::new(pool));
     }
     let mut config = SessionConfig::new()
@@ -197,6 +201,9 @@ fn state(options: &SessionOptions) -> Result<SessionState> {
         let share = bytes / (8 * config.target_partitions().max(1));
         let reserved = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(share);
+        // A sort that spills, and a join, hold whole batches of each of their inputs.
+        let most = config.batch_size().max(FEWEST_ROWS);
+        config = config.with_batch_size((bytes / BYTES_A_ROW).clamp(FEWEST_ROWS, most));
     }
     let runtime = runtime.build_arc().map_err(of_datafusion)?;
     let tables = SessionStateDefaults::default_table_functions();

@@ -18,11 +18,15 @@ use parquet::{
 use super::{
     encoding,
     lanes::{Lanes, failed},
+    pieces::Pieces,
     target::Target,
 };
 
 const GROUP_ROWS: usize = 1 << 18;
 const GROUP_BYTES: usize = 128 << 20;
+
+/// What an array takes beside its values, about. Of rows that go to many partitions it is most.
+const ARRAY: usize = 256;
 
 /// Pieces of a chunk that are kept apart.
 const MOST_PIECES: usize = 64;
@@ -42,7 +46,7 @@ impl Chunk {
     pub(super) fn push(&mut self, arrays: Vec<ArrayRef>, rows: usize) -> Result<()> {
         self.bytes.resize(arrays.len(), 0);
         for (sum, array) in self.bytes.iter_mut().zip(&arrays) {
-            *sum += bytes_of(array.as_ref());
+            *sum += bytes_of(array.as_ref()) + ARRAY;
         }
         self.rows += rows;
         self.batches.push(arrays);
@@ -92,7 +96,7 @@ impl std::fmt::Debug for Encoder {
 /// A file that is whole: its last bytes, and what its footer says.
 #[derive(Debug)]
 pub(super) struct Finished {
-    pub(super) rest: Bytes,
+    pub(super) rest: Vec<Bytes>,
     pub(super) metadata: ParquetMetaData,
     /// By leaf: whether a NaN was written.
     pub(super) nan: Vec<bool>,
@@ -105,7 +109,8 @@ impl Encoder {
         let descriptor = converter.convert(schema).map_err(failed)?;
         let sample = whole_columns(first)?;
         let properties = Arc::new(encoding::properties(shape, &descriptor, &sample));
-        let writer = SerializedFileWriter::new(Vec::new(), descriptor.root_schema_ptr(), properties).map_err(failed)?;
+        let writer =
+            SerializedFileWriter::new(Pieces::default(), descriptor.root_schema_ptr(), properties).map_err(failed)?;
         let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(schema));
         let lanes = Arc::new(Lanes::new(writer, schema));
         Ok(Self { lanes, factory, group: 0, group_rows: 0, workers: JoinSet::new() })
@@ -167,7 +172,7 @@ impl Encoder {
     }
 
     /// The bytes of the row groups that ended since the last call.
-    pub(super) fn take(&self) -> Result<Bytes> {
+    pub(super) fn take(&self) -> Result<Vec<Bytes>> {
         self.lanes.take()
     }
 

@@ -121,11 +121,10 @@ impl OpenFile {
     async fn deliver(&mut self) -> Result<()> {
         let Some(encoder) = &self.encoder else { return Ok(()) };
         self.size = encoder.size();
-        let bytes = encoder.take()?;
-        match bytes.is_empty() {
-            true => Ok(()),
-            false => self.sink.push(bytes).await,
+        for piece in encoder.take()? {
+            self.sink.push(piece).await?;
         }
+        Ok(())
     }
 
     /// Ends the file. It is in the store when this returns, and nobody sees it yet.
@@ -141,7 +140,9 @@ impl OpenFile {
         }
         encoder.idle().await?;
         let Finished { rest, metadata, nan } = encoder.finish()?;
-        self.sink.push(rest).await?;
+        for piece in rest {
+            self.sink.push(piece).await?;
+        }
         let bytes = self.sink.finish().await?;
         let mut file = DataFile::parquet(self.path, bytes);
         file.partition = self.partition.values;

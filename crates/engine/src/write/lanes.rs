@@ -25,7 +25,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     encode::{Chunk, leaf_count},
-    encoding, stats,
+    encoding,
+    pieces::Pieces,
+    stats,
 };
 
 /// Chunks of one file that are under way at most.
@@ -98,7 +100,7 @@ impl Drop for Flying {
 }
 
 struct Output {
-    writer: SerializedFileWriter<Vec<u8>>,
+    writer: SerializedFileWriter<Pieces>,
     leaves: usize,
     /// Row groups that are written.
     done: usize,
@@ -107,7 +109,7 @@ struct Output {
 }
 
 impl Lanes {
-    pub(super) fn new(writer: SerializedFileWriter<Vec<u8>>, schema: &SchemaRef) -> Self {
+    pub(super) fn new(writer: SerializedFileWriter<Pieces>, schema: &SchemaRef) -> Self {
         let (mut lanes, mut leaves) = (Vec::new(), 0);
         for field in schema.fields() {
             let own = leaf_count(field.data_type());
@@ -213,7 +215,7 @@ impl Lanes {
                 let ended = ended.collect::<Result<Vec<_>, ParquetError>>().map_err(failed)?;
                 let mut output = self.output();
                 output.end(group, ended)?;
-                self.held.store(output.writer.inner().capacity(), Ordering::Relaxed);
+                self.held.store(output.writer.inner().held(), Ordering::Relaxed);
             }
         }
         Ok(None)
@@ -268,11 +270,11 @@ impl Lanes {
     }
 
     /// The bytes of the row groups that ended since the last call.
-    pub(super) fn take(&self) -> Result<Bytes> {
+    pub(super) fn take(&self) -> Result<Vec<Bytes>> {
         let mut output = self.output();
         output.writer.flush().map_err(|it| Error::internal(it.to_string()))?;
         self.held.store(0, Ordering::Relaxed);
-        Ok(std::mem::take(output.writer.inner_mut()).into())
+        Ok(output.writer.inner_mut().take())
     }
 
     /// Ends the file, after all of its row groups. Its footer, and for each leaf whether a NaN was written.

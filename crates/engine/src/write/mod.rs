@@ -26,6 +26,7 @@
 mod assign;
 mod check;
 mod compact;
+mod crowd;
 mod driver;
 mod encode;
 mod encoding;
@@ -34,6 +35,7 @@ mod insert;
 mod lanes;
 mod live;
 mod partition;
+mod pieces;
 mod refit;
 mod route;
 mod shaping;

@@ -138,10 +138,7 @@ async fn rows_find_their_partition() {
 async fn memory_is_bounded_by_the_sessions() {
     let spec = PondSpec::default().partitioned_by(&["name"]);
     let mut world = World::new(spec).await;
-    let runtime = RuntimeEnvBuilder::new().with_memory_limit(10 << 20, 1.0).build_arc().unwrap();
-    let config = world.context.state.config().clone();
-    let state = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
-    world.context.state = Arc::new(state.build());
+    small(&mut world, 10 << 20);
     let long = "x".repeat(2_000);
     let rows = |from: i64| -> RecordBatch {
         let names: Vec<String> = (0..1_000).map(|it| format!("{}{long}", it % 3)).collect();
@@ -151,6 +148,45 @@ async fn memory_is_bounded_by_the_sessions() {
     let batches: Vec<RecordBatch> = (0..20).map(|it| rows(it * 1_000)).collect();
     world.insert(batches, None).await.unwrap();
     assert_eq!(world.column("id").await.len(), 20_000);
+}
+
+/// A session of so many bytes.
+fn small(world: &mut World, bytes: usize) {
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(bytes, 1.0).build_arc().unwrap();
+    let config = world.context.state.config().clone();
+    let state = SessionStateBuilder::new().with_config(config).with_runtime_env(runtime).with_default_features();
+    world.context.state = Arc::new(state.build());
+}
+
+#[tokio::test]
+async fn of_many_partitions_each_gets_one_file() {
+    const PARTITIONS: i64 = 700;
+    let mut world = World::new(PondSpec::default().partitioned_by(&["name"])).await;
+    small(&mut world, 24 << 20);
+    // Each batch has rows of every partition.
+    let rows = |from: i64| -> RecordBatch {
+        let names: Vec<String> = (0..2 * PARTITIONS).map(|it| format!("p{}", it * 31 % PARTITIONS)).collect();
+        batch(&names.iter().enumerate().map(|(at, it)| (from + at as i64, it.as_str())).collect::<Vec<_>>())
+    };
+    let batches: Vec<RecordBatch> = (0..120).map(|it| rows(it * 2 * PARTITIONS)).collect();
+    let wanted: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let input = MemorySourceConfig::try_new_exec(&[batches], batch(&[(0, "")]).schema(), None).unwrap();
+    let driver = Driver::begin(&world.context, intent(Action::Append)).await.unwrap();
+    let job =
+        Insert { sources: vec![Source::Input(0), Source::Input(1)], added: Vec::new(), replaces: None, read: None };
+    insert(driver, job, input).await.unwrap();
+    let live = world.live().await;
+    assert_eq!(live.len(), PARTITIONS as usize);
+    assert!(live.iter().all(|it| it.stats.rows == Some(240)));
+    let rows = world.table.rows(&AsOf::Latest).await.unwrap();
+    let (id, name) = (rows.column("id").unwrap(), rows.column("name").unwrap());
+    let mut seen = std::collections::BTreeSet::new();
+    for row in &rows.rows {
+        let Value::Int(value) = row[id] else { panic!("no number") };
+        assert_eq!(row[name], Value::from(format!("p{}", value % (2 * PARTITIONS) * 31 % PARTITIONS).as_str()));
+        seen.insert(value);
+    }
+    assert_eq!((seen.len(), rows.rows.len()), (wanted, wanted));
 }
 
 #[tokio::test]
