@@ -8,7 +8,7 @@ use datafusion::{
     error::{DataFusionError, Result},
     execution::{
         SendableRecordBatchStream, SpillFile, TaskContext,
-        memory_pool::{MemoryConsumer, MemoryReservation},
+        memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation},
         runtime_env::RuntimeEnv,
     },
     physical_plan::{
@@ -20,11 +20,17 @@ use datafusion::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
+/// The part of the session's memory that is kept at most: these rows stay while others are sorted and joined, and memory
+/// is not asked back.
+const PART: usize = 16;
+
 /// Rows on their way.
 pub(super) struct Holding {
     schema: SchemaRef,
     disk: SpillManager,
     memory: MemoryReservation,
+    /// Bytes to keep in memory at most.
+    most: usize,
     batches: Vec<RecordBatch>,
     files: Vec<Arc<dyn SpillFile>>,
 }
@@ -42,10 +48,15 @@ struct Held {
 impl Holding {
     pub(super) fn new(runtime: &Arc<RuntimeEnv>, schema: SchemaRef) -> Self {
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), 0);
+        let most = match runtime.memory_pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / PART,
+            _ => usize::MAX,
+        };
         let memory = MemoryConsumer::new("rows kept between two steps").with_can_spill(true);
         Self {
             disk: SpillManager::new(Arc::clone(runtime), metrics, Arc::clone(&schema)),
             memory: memory.register(&runtime.memory_pool),
+            most,
             schema,
             batches: Vec::new(),
             files: Vec::new(),
@@ -57,15 +68,16 @@ impl Holding {
             return Ok(());
         }
         let bytes = batch.get_array_memory_size();
-        if let Err(err) = self.memory.try_grow(bytes) {
-            if !matches!(err, DataFusionError::ResourcesExhausted(_)) {
-                return Err(err);
-            }
-            self.batches.push(batch);
-            return self.spill();
-        }
+        let granted = match self.memory.size() + bytes > self.most {
+            true => false,
+            false => match self.memory.try_grow(bytes) {
+                Ok(()) => true,
+                Err(DataFusionError::ResourcesExhausted(_)) => false,
+                Err(err) => return Err(err),
+            },
+        };
         self.batches.push(batch);
-        Ok(())
+        if granted { Ok(()) } else { self.spill() }
     }
 
     fn spill(&mut self) -> Result<()> {
@@ -83,7 +95,7 @@ impl Holding {
 
     /// The rows as a table.
     pub(super) fn table(self) -> Result<Arc<dyn TableProvider>> {
-        let Self { schema, disk, memory, batches, files } = self;
+        let Self { schema, disk, memory, batches, files, .. } = self;
         let held = Held { schema: Arc::clone(&schema), disk, _memory: memory, batches, files };
         Ok(Arc::new(StreamingTable::try_new(schema, vec![Arc::new(held)])?))
     }

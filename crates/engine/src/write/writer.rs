@@ -56,7 +56,7 @@ impl FileWriter {
         let pool = &context.state.runtime_env().memory_pool;
         let streams = context.state.config().target_partitions().max(1);
         let most = match pool.memory_limit() {
-            MemoryLimit::Finite(bytes) => (bytes / (4 * streams)).clamp(FLOOR, MOST_MEMORY),
+            MemoryLimit::Finite(bytes) => (bytes / (4 * streams)).min(MOST_MEMORY),
             _ => MOST_MEMORY,
         };
         Self {
@@ -97,6 +97,8 @@ impl FileWriter {
         if self.is_crowded() {
             let by = self.target.partition.iter().map(|it| it.column);
             self.crowd = Some(Crowd::new(&schema, by, Arc::clone(&self.task))?);
+            // What is held stays as it is: to end it would make two files of a partition.
+            self.most = (2 * self.most).max(2 * FLOOR);
         }
         self.keep_small().await
     }
@@ -129,7 +131,7 @@ impl FileWriter {
     fn is_crowded(&self) -> bool {
         let encoded = self.open.values().filter(|it| it.has_encoder()).count();
         let memory = || self.open.values().map(OpenFile::memory).sum::<usize>();
-        self.open.len() > MOST_ENCODED && (encoded > MOST_ENCODED || memory() > self.most)
+        self.open.len() > MOST_ENCODED && (encoded > MOST_ENCODED || memory() > self.most.max(FLOOR))
     }
 
     /// Writes what was sorted: a file ends when its partition has passed.
@@ -192,7 +194,7 @@ impl FileWriter {
         }
         loop {
             let memory: usize = self.open.values().map(OpenFile::memory).sum();
-            let granted = self.memory.try_resize(memory);
+            let granted = self.memory.try_resize(memory.min(self.most));
             if granted.is_ok() && memory <= self.most || memory <= FLOOR {
                 return Ok(());
             }
