@@ -183,7 +183,8 @@ async fn of_many_partitions_each_gets_one_file() {
     let mut seen = std::collections::BTreeSet::new();
     for row in &rows.rows {
         let Value::Int(value) = row[id] else { panic!("no number") };
-        assert_eq!(row[name], Value::from(format!("p{}", value % (2 * PARTITIONS) * 31 % PARTITIONS).as_str()));
+        let place = value % i128::from(2 * PARTITIONS) * 31 % i128::from(PARTITIONS);
+        assert_eq!(row[name], Value::from(format!("p{place}").as_str()));
         seen.insert(value);
     }
     assert_eq!((seen.len(), rows.rows.len()), (wanted, wanted));
