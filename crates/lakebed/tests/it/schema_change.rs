@@ -31,7 +31,7 @@ async fn columns(session: &Session, sql: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Each statement sees the schema of the version it reads, and an error names the column that is gone.
+/// ClickHouse 107340 and 121641: each statement sees the schema of the version it reads, and an error names the column that is gone.
 #[tokio::test]
 async fn a_statement_sees_the_schema_of_its_version() {
     let folder = tempfile::tempdir().unwrap();
