@@ -50,9 +50,9 @@ fn check(draft: &mut Draft<'_>) -> Result<()> {
     mapping(draft)
 }
 
-/// Column mapping is turned on once, by name, and stays.
+/// Column mapping is turned on once, by name, and stays. A new table has what it was described with, wherever it stands.
 fn mapping(draft: &mut Draft<'_>) -> Result<()> {
-    if draft.creates() {
+    if draft.creates() || draft.replaces {
         return Ok(());
     }
     let onto = &draft.onto.state;

@@ -78,6 +78,22 @@ async fn ids_of_columns_and_times_of_commits_go_on() {
     assert!(before < after);
 }
 
+/// Files are written as the new table was described when the write began; the commit must say the same of its columns.
+#[tokio::test]
+async fn columns_are_mapped_as_the_write_was_told_whatever_was_before() {
+    let mapped = [("delta.columnMapping.mode", "name")];
+    for (before, after) in [(&[][..], &mapped[..]), (&mapped, &[]), (&mapped, &mapped)] {
+        let place = Place::new();
+        place.create(plain(before)).await.unwrap();
+        let creation = Delta.begin_replace(place.location(), plain(after), replacement()).await.unwrap();
+        let told = creation.write.base.write_rules().unwrap().files.schema;
+        place.conclude(creation.table.as_ref(), &creation.write, &[]).await.unwrap();
+        let said = latest(place.opened().await.as_ref()).await.write_rules().unwrap().files.schema;
+        assert_eq!(told, said, "{before:?} {after:?}");
+        assert_eq!(told.field(0).name() == "id", after.is_empty());
+    }
+}
+
 #[tokio::test]
 async fn whatever_is_committed_in_between_is_a_conflict() {
     let place = Place::new();
