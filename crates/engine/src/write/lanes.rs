@@ -386,7 +386,7 @@ mod tests {
         let field = |name| Field::new(name, DataType::Int64, true);
         let schema: SchemaRef = Arc::new(Schema::new(vec![field("a"), field("b")]));
         let root = ArrowSchemaConverter::new().convert(&schema).unwrap().root_schema_ptr();
-        let writer = SerializedFileWriter::new(Vec::new(), root, Arc::default()).unwrap();
+        let writer = SerializedFileWriter::new(Pieces::default(), root, Arc::default()).unwrap();
         let factory = ArrowRowGroupWriterFactory::new(&writer, Arc::clone(&schema));
         (Lanes::new(writer, &schema), factory)
     }
