@@ -295,8 +295,8 @@ def replaced(t):
         f"CREATE TABLE {{t}} ({COLUMNS}) USING delta PARTITIONED BY (p) TBLPROPERTIES ({VECTORS})",
         f"INSERT INTO {{t}} VALUES {DATA}",
         "DELETE FROM {t} WHERE id = 3",
-        f"CREATE OR REPLACE TABLE {{t}} (k BIGINT NOT NULL, `a b` STRING) USING delta TBLPROPERTIES ({mapping})",
-        "INSERT INTO {t} VALUES (1, 'one'), (2, 'two')",
+        f"CREATE OR REPLACE TABLE {{t}} USING delta PARTITIONED BY (p) TBLPROPERTIES ({mapping}) AS SELECT id AS k, p, s AS `a b` FROM {{t}} WHERE id < 5",
+        "INSERT INTO {t} VALUES (1, 'q', 'one'), (2, NULL, 'two')",
         "CREATE OR REPLACE TABLE {t} USING delta AS SELECT k AS id, k * 2 AS v FROM {t}",
     )
     t.spark("INSERT INTO {t} VALUES (3, 6)", "DELETE FROM {t} WHERE id = 1")
