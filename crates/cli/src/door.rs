@@ -316,14 +316,11 @@ fn working_folder(global: &Global) -> Result<PathBuf> {
 
 /// The configuration keys that have flags, and what the flags say.
 fn flags(global: &Global) -> Vec<(&'static str, &'static str, Option<String>)> {
-    let named = |format: Format| format.to_possible_value().map(|it| it.get_name().to_owned());
-    let when = |it: When| it.to_possible_value().map(|it| it.get_name().to_owned());
-    let progress = |it: Progress| it.to_possible_value().map(|it| it.get_name().to_owned());
     vec![
         ("profile", "--profile", global.profile.clone()),
-        ("format", "--format", global.format.and_then(named)),
-        ("color", "--color", global.color.and_then(when)),
-        ("progress", "--progress", global.progress.and_then(progress)),
+        ("format", "--format", global.format.and_then(spelled)),
+        ("color", "--color", global.color.and_then(spelled)),
+        ("progress", "--progress", global.progress.and_then(spelled)),
         ("read_only", "--read-only", global.read_only.then(|| "true".to_owned())),
         ("memory", "--memory", global.memory.clone()),
         ("timeout", "--timeout", global.timeout.clone()),
@@ -331,4 +328,9 @@ fn flags(global: &Global) -> Vec<(&'static str, &'static str, Option<String>)> {
         ("table_format", "--table-format", global.table_format.clone()),
         ("warehouse", "--warehouse", global.warehouse.clone()),
     ]
+}
+
+/// A choice as the command line spells it.
+fn spelled(choice: impl clap::ValueEnum) -> Option<String> {
+    choice.to_possible_value().map(|it| it.get_name().to_owned())
 }

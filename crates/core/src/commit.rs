@@ -5,8 +5,8 @@
 //!    one *that was checked* is the new base: "latest" could hold one that nobody checked.
 //! 2. Stage the commit on the base.
 //! 3. Ask for the lease again, and publish.
-//! 4. Won: done, once the table has looked whether readers see it. Anything else: pause, look as in 1. While nobody holds the slot, publish the same bytes at the same slot
-//!    again; once somebody else does, go on at 1.
+//! 4. Won: done, once the table has looked whether readers see it. Anything else: pause, look as in 1. While nobody holds
+//!    the slot, publish the same bytes at the same slot again; once somebody else does, go on at 1.
 //!
 //! A conditional write that got no answer may land at any later time, but only in its slot: so the slot must be ours or
 //! another's before anything new is staged. Until then every error is [`ErrorKind::Unknown`], and nothing is abandoned.

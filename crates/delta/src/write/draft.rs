@@ -12,7 +12,7 @@ use lakebed_core::{
 
 use super::{
     files::{Describer, FileActions},
-    info, stats,
+    info, rules, stats,
 };
 use crate::{
     layout,
@@ -39,8 +39,6 @@ pub(crate) struct Draft<'a> {
     pub(crate) metadata: Metadata,
     pub(crate) domains: Vec<DomainMetadata>,
     pub(crate) files: FileActions,
-    /// Whether the commit puts another table in place of the one that is there.
-    pub(super) replaces: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -48,12 +46,22 @@ impl<'a> Draft<'a> {
         let State { protocol, metadata, .. } = &*onto.state;
         let (protocol, metadata) = (protocol.clone(), metadata.clone());
         let (domains, files) = (Vec::new(), FileActions::default());
-        Self { write, onto, env, now: env.clock.now().0, protocol, metadata, domains, files, replaces: false }
+        Self { write, onto, env, now: env.clock.now().0, protocol, metadata, domains, files }
     }
 
     /// Whether the commit makes the table.
     pub(super) fn creates(&self) -> bool {
         self.onto.state.is_before_first()
+    }
+
+    /// Whether the commit puts another table in place of the one that is there.
+    pub(super) fn replaces(&self) -> bool {
+        super::ours(self.write.base.as_ref()).is_ok_and(|it| it.replaces.is_some())
+    }
+
+    /// Whether the commit says all that the table is, whatever was there.
+    pub(super) fn describes_anew(&self) -> bool {
+        self.creates() || self.replaces()
     }
 
     pub(super) fn supports(&self, feature: &str) -> bool {
@@ -69,7 +77,7 @@ impl<'a> Draft<'a> {
             return Ok(());
         }
         super::upgrade::check_known(feature)?;
-        if self.creates() || self.replaces {
+        if self.describes_anew() {
             let (reader, writer) = (self.protocol.min_reader_version, self.protocol.min_writer_version);
             self.protocol = Protocol::lowest(&self.with_features([feature])).at_least(reader, writer);
             return Ok(());
@@ -137,19 +145,13 @@ impl<'a> Draft<'a> {
 
     /// A table that only takes rows loses none; moving them is allowed. What is replaced is not of the table any more.
     pub(super) fn check_append_only(&self) -> Result<()> {
-        if self.replaces {
+        if self.replaces() {
             return Ok(());
         }
-        let append_only =
-            self.supports("appendOnly") && Properties(&self.metadata.configuration).flag("delta.appendOnly")?;
+        let append_only = rules::append_only(&self.protocol, &self.metadata)?;
         match self.files.removes.iter().find(|it| append_only && it.data_change) {
             None => Ok(()),
-            Some(remove) => {
-                let message =
-                    format!("the table only takes new rows (`delta.appendOnly`), and {} would go", remove.path);
-                Err(Error::new(ErrorKind::Refused, message)
-                    .with_hint("`ALTER TABLE … SET TBLPROPERTIES ('delta.appendOnly' = 'false')` lifts it"))
-            }
+            Some(remove) => Err(rules::keeps_rows(&remove.path)),
         }
     }
 
@@ -195,7 +197,7 @@ impl<'a> Draft<'a> {
 
     /// The commit, ready to be published.
     pub(super) async fn finish(mut self) -> Result<Staged> {
-        super::rules::check(&self.protocol, &self.metadata, &self.schema()?)?;
+        rules::check(&self.protocol, &self.metadata, &self.schema()?)?;
         self.check_paths()?;
         let version = self.onto.state.next_version();
         let stamp = self.stamp(version);

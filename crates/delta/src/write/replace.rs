@@ -12,11 +12,11 @@ use lakebed_core::{
     Error, ErrorKind, Result,
     commit::{Intent, Write},
     format::{CreateTable, Creation, TableLocation},
+    version::Millis,
 };
 
 use super::{create, draft::Draft, ours, rules};
 use crate::{
-    properties::Properties,
     schema::TableSchema,
     snapshot::DeltaSnapshot,
     spec::{Metadata, Protocol},
@@ -34,7 +34,9 @@ pub(crate) async fn begin(at: TableLocation, create: CreateTable, mut intent: In
     let beneath = table.newest().await?;
     let State { protocol: old_protocol, metadata: old, log, .. } = &*beneath.state;
     rules::check(old_protocol, old, &beneath.schema)?;
-    check_may_go(old)?;
+    if rules::append_only(old_protocol, old)? {
+        return Err(rules::keeps_rows("every row"));
+    }
     let highest = restore::highest_column_id(old);
     let (protocol, metadata) = create::described(&at, &create, highest)?;
     let protocol = joined(old_protocol, &protocol);
@@ -42,7 +44,7 @@ pub(crate) async fn begin(at: TableLocation, create: CreateTable, mut intent: In
         id: old.id.clone(),
         name: old.name.clone(),
         created_time: old.created_time,
-        configuration: restore::with_fixed(metadata.configuration.clone(), old, highest),
+        configuration: restore::with_fixed(metadata.configuration, old, highest),
         ..metadata
     };
     rules::check(&protocol, &metadata, &TableSchema::of(&protocol, &metadata)?)?;
@@ -50,16 +52,6 @@ pub(crate) async fn begin(at: TableLocation, create: CreateTable, mut intent: In
     let state = State::before_first(log, protocol, metadata);
     let base = Arc::new(DeltaSnapshot::replacing(beneath, state)?);
     Ok(Creation { table, write: Write { base, intent, id: super::write_id(&at.env) } })
-}
-
-fn check_may_go(metadata: &Metadata) -> Result<()> {
-    match Properties(&metadata.configuration).flag("delta.appendOnly")? {
-        false => Ok(()),
-        true => {
-            Err(Error::new(ErrorKind::Refused, "the table only takes new rows (`delta.appendOnly`), and all would go")
-                .with_hint("`ALTER TABLE … SET TBLPROPERTIES ('delta.appendOnly' = 'false')` lifts it"))
-        }
-    }
 }
 
 /// What both have need of.
@@ -81,12 +73,11 @@ pub(super) async fn apply(draft: &mut Draft<'_>) -> Result<()> {
         let message = format!("version {} was committed while the table was being replaced", onto.version);
         return Err(Error::new(ErrorKind::Conflict, message).with_hint("look at it, and run the statement again"));
     }
-    draft.replaces = true;
     draft.protocol = said.state.protocol.clone();
     draft.metadata = said.state.metadata.clone();
+    let now = Millis(draft.now);
     for batch in &onto.files().await?.batches {
         let whole = Whole::of(batch.clone()).await?;
-        let now = lakebed_core::version::Millis(draft.now);
         draft.files.removes.extend(batch.live_rows().map(|row| restore::remove(whole.add(row), now)));
     }
     Ok(())

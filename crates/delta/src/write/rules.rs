@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arrow_schema::{DataType, Field, Fields, Schema};
 use lakebed_core::{
-    Error, Result,
+    Error, ErrorKind, Result,
     conflict::Isolation,
     scan::FIELD_ID,
     write::{Compression, Constraint, FileShape, RowDeletes, WriteRules},
@@ -51,12 +51,24 @@ pub(crate) fn of(snapshot: &DeltaSnapshot) -> Result<WriteRules> {
             false => RowDeletes::Rewrite,
         },
         change_folder: on("changeDataFeed", "delta.enableChangeDataFeed")?.then(|| CHANGE_FOLDER.to_owned()),
-        append_only: on("appendOnly", "delta.appendOnly")?,
+        append_only: append_only(protocol, metadata)?,
         isolation: match properties.text("delta.isolationLevel") {
             Some(level) if level.eq_ignore_ascii_case("Serializable") => Isolation::Serializable,
             _ => Isolation::WriteSerializable,
         },
     })
+}
+
+/// Whether the table only takes new rows.
+pub(super) fn append_only(protocol: &Protocol, metadata: &Metadata) -> Result<bool> {
+    Ok(protocol.supports("appendOnly") && Properties(&metadata.configuration).flag("delta.appendOnly")?)
+}
+
+/// The refusal to take `what` away from such a table.
+pub(super) fn keeps_rows(what: &str) -> Error {
+    let message = format!("the table only takes new rows (`delta.appendOnly`), and {what} would go");
+    Error::new(ErrorKind::Refused, message)
+        .with_hint("`ALTER TABLE … SET TBLPROPERTIES ('delta.appendOnly' = 'false')` lifts it")
 }
 
 /// Whether this build writes such a table.

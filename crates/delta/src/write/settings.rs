@@ -52,7 +52,7 @@ fn check(draft: &mut Draft<'_>) -> Result<()> {
 
 /// Column mapping is turned on once, by name, and stays. A new table has what it was described with, wherever it stands.
 fn mapping(draft: &mut Draft<'_>) -> Result<()> {
-    if draft.creates() || draft.replaces {
+    if draft.describes_anew() {
         return Ok(());
     }
     let onto = &draft.onto.state;

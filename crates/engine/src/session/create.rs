@@ -63,9 +63,9 @@ impl Session {
         }
         let site = self.site(create).await?;
         self.check_free(&site).await?;
-        let old = match create.when_there {
-            WhenThere::Replace | WhenThere::MustReplace => self.version_there(&site).await?,
-            WhenThere::Fail | WhenThere::Leave => None,
+        let old = match create.when_there.replaces() {
+            true => self.version_there(&site).await?,
+            false => None,
         };
         if create.when_there == WhenThere::MustReplace && old.is_none() {
             return Err(Error::not_found(format!("no table `{}` to replace", create.target))
@@ -106,7 +106,8 @@ impl Session {
         rows: Option<Arc<dyn ExecutionPlan>>,
         old: Option<VersionId>,
     ) -> Result<()> {
-        let operation = operation(create, rows.is_some());
+        // The statement as history shows it.
+        let operation = format!("{}{}", create.when_there.verb(), if rows.is_some() { " AS SELECT" } else { "" });
         let partition: Vec<&str> = table.layout.partition.iter().map(|it| it.name.as_str()).collect();
         let parameters = [
             ("partitionBy", json!(partition).to_string()),
@@ -115,7 +116,7 @@ impl Session {
             ("isManaged", site.entry.is_some().to_string()),
         ];
         let action = if old.is_some() { Action::Overwrite } else { Action::Create };
-        let intent = self.intent(action, operation, parameters)?;
+        let intent = self.intent(action, &operation, parameters)?;
         let at = self.at(&site);
         let Site { format, publisher, entry, .. } = site;
         let Creation { table, write } = match &old {
@@ -176,9 +177,9 @@ impl Session {
         let format = self.new_format(None, create.format.as_deref())?;
         let ((_, catalog), namespace) = self.shared.catalog_of(&self.place(), folder)?;
         let ident = TableIdent { namespace, name: name.to_owned() };
-        let old = match create.when_there {
-            WhenThere::Replace | WhenThere::MustReplace => there(catalog.as_ref(), &ident).await?,
-            WhenThere::Fail | WhenThere::Leave => None,
+        let old = match create.when_there.replaces() {
+            true => there(catalog.as_ref(), &ident).await?,
+            false => None,
         };
         let entry = match old {
             Some(old) => old,
@@ -238,18 +239,6 @@ async fn there(catalog: &dyn Catalog, ident: &TableIdent) -> Result<Option<Table
         Ok(entry) => Ok(Some(entry)),
         Err(err) if err.kind() == ErrorKind::NotFound => Ok(None),
         Err(err) => Err(err),
-    }
-}
-
-/// The statement as history shows it.
-fn operation(create: &CreateTable, with_rows: bool) -> &'static str {
-    match (create.when_there, with_rows) {
-        (WhenThere::Fail | WhenThere::Leave, false) => "CREATE TABLE",
-        (WhenThere::Fail | WhenThere::Leave, true) => "CREATE TABLE AS SELECT",
-        (WhenThere::Replace, false) => "CREATE OR REPLACE TABLE",
-        (WhenThere::Replace, true) => "CREATE OR REPLACE TABLE AS SELECT",
-        (WhenThere::MustReplace, false) => "REPLACE TABLE",
-        (WhenThere::MustReplace, true) => "REPLACE TABLE AS SELECT",
     }
 }
 

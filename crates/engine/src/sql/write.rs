@@ -166,6 +166,20 @@ pub(crate) enum WhenThere {
     MustReplace,
 }
 
+impl WhenThere {
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Self::Fail | Self::Leave => "CREATE TABLE",
+            Self::Replace => "CREATE OR REPLACE TABLE",
+            Self::MustReplace => "REPLACE TABLE",
+        }
+    }
+
+    pub(crate) fn replaces(self) -> bool {
+        matches!(self, Self::Replace | Self::MustReplace)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PartitionColumn {
     /// A column, by name.
@@ -267,11 +281,7 @@ impl Write {
             Self::Delete(_) => "DELETE FROM",
             Self::Update(_) => "UPDATE",
             Self::Merge(_) => "MERGE INTO",
-            Self::CreateTable(create) => match create.when_there {
-                WhenThere::Fail | WhenThere::Leave => "CREATE TABLE",
-                WhenThere::Replace => "CREATE OR REPLACE TABLE",
-                WhenThere::MustReplace => "REPLACE TABLE",
-            },
+            Self::CreateTable(create) => create.when_there.verb(),
             Self::Alter { .. } => "ALTER TABLE",
             Self::DropTable { .. } => "DROP TABLE",
             Self::Truncate { .. } => "TRUNCATE TABLE",
