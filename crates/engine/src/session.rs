@@ -198,7 +198,7 @@ fn state(options: &SessionOptions) -> Result<SessionState> {
     }
     if let Some(bytes) = options.memory_limit {
         // Each sort sets this much aside to merge what it spilled; under a small limit the default leaves nothing.
-        let share = bytes / (8 * config.target_partitions().max(1));
+        let share = bytes / (16 * config.target_partitions().max(1));
         let reserved = &mut config.options_mut().execution.sort_spill_reservation_bytes;
         *reserved = (*reserved).min(share);
         // A sort that spills, and a join, hold whole batches of each of their inputs.

@@ -3,6 +3,10 @@
 //! Who can spill gets an even share of what is there for those who can. A part of the whole is kept from them: who
 //! cannot spill, or must hold something to be able to (the merge of a sort, a file that is being written), comes late, and
 //! would find that those who can have taken everything.
+//!
+//! The merge of a sort opens as many of the files it spilled as it gets memory for, and is content with few; but what it
+//! must have to begin is an error where it is denied. So the merges share a part of the whole, too: the first of them
+//! would leave nothing for the others.
 use std::{
     fmt,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,6 +20,9 @@ use datafusion::{
 /// Kept from those who can spill at most.
 const MOST_KEPT: usize = 256 << 20;
 
+/// What DataFusion calls the memory that a sort merges in.
+const MERGE: &str = "ExternalSorterMerge";
+
 /// Hands out up to so many bytes.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -26,6 +33,8 @@ pub(super) struct Pool {
 #[derive(Debug, Default)]
 struct State {
     spillers: usize,
+    /// Sorts, each of which may come to merge what it spilled.
+    merges: usize,
     /// Bytes of consumers that can spill.
     spillable: usize,
     /// Of all others.
@@ -57,12 +66,15 @@ impl MemoryPool for Pool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        self.state().spillers += usize::from(consumer.can_spill());
+        let mut state = self.state();
+        state.spillers += usize::from(consumer.can_spill());
+        state.merges += usize::from(is_merge(consumer));
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
         let mut state = self.state();
         state.spillers = state.spillers.saturating_sub(usize::from(consumer.can_spill()));
+        state.merges = state.merges.saturating_sub(usize::from(is_merge(consumer)));
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
@@ -82,6 +94,10 @@ impl MemoryPool for Pool {
             true => {
                 let kept = state.fixed.max(MOST_KEPT.min(self.bytes / 2));
                 let share = self.bytes.saturating_sub(kept) / state.spillers.max(1);
+                share.saturating_sub(reservation.size()).min(left)
+            }
+            false if is_merge(reservation.consumer()) => {
+                let share = self.bytes / 8 * 3 / state.merges.max(1);
                 share.saturating_sub(reservation.size()).min(left)
             }
             false => left,
@@ -108,6 +124,10 @@ impl MemoryPool for Pool {
     fn memory_limit(&self) -> MemoryLimit {
         MemoryLimit::Finite(self.bytes)
     }
+}
+
+fn is_merge(consumer: &MemoryConsumer) -> bool {
+    consumer.name().starts_with(MERGE)
 }
 
 impl fmt::Display for Pool {
@@ -141,5 +161,22 @@ mod tests {
         assert!(a.try_grow(1).is_err());
         drop((a, fixed));
         assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn of_several_merges_the_first_leaves_room_for_the_others() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(Pool::new(1_600));
+        let merges: Vec<_> = (0..4).map(|at| MemoryConsumer::new(format!("{MERGE}[{at}]")).register(&pool)).collect();
+        let writer = MemoryConsumer::new("writer").register(&pool);
+        for merge in &merges {
+            merge.try_grow(150).unwrap();
+            assert!(merge.try_grow(1).is_err());
+        }
+        // Others are not bound by it, and a merge that is over leaves its share.
+        writer.try_grow(700).unwrap();
+        let mut merges = merges;
+        merges.truncate(2);
+        merges[0].try_grow(150).unwrap();
+        assert!(merges[0].try_grow(1).is_err());
     }
 }

@@ -261,6 +261,22 @@ async fn a_source_beyond_the_memory_spills() {
 }
 
 #[tokio::test]
+async fn a_merge_into_more_than_the_memory_spills() {
+    let world = World::new().await;
+    let many = "INSERT INTO orders SELECT value, repeat('x', 250) || value, 'd1' FROM generate_series(10, 100009)";
+    assert_eq!(world.run(many).await.expect("rows are written"), "count\n100000");
+    let source = "(SELECT value AS k, repeat('y', 250) || value AS pad FROM generate_series(50010, 150009))";
+    let merge = format!(
+        "MERGE INTO orders t USING {source} s ON t.Id = s.k WHEN MATCHED THEN UPDATE SET name = s.pad \
+         WHEN NOT MATCHED THEN INSERT (Id, name, day) VALUES (k, pad, 'd2') \
+         WHEN NOT MATCHED BY SOURCE AND t.Id BETWEEN 10 AND 20009 THEN DELETE"
+    );
+    assert_eq!(world.run(&merge).await.expect("it spills"), "count\n120000");
+    let sums = "SELECT count(*) AS n, sum(Id) AS s, sum(CASE WHEN name LIKE 'y%' THEN 1 END) AS y FROM orders";
+    assert_eq!(world.run(sums).await.expect("it can be read"), "n|s|y\n130003|11051235006|100000");
+}
+
+#[tokio::test]
 async fn of_two_deletions_none_is_lost() {
     let world = World::new().await;
     let (one, two) = tokio::join!(
